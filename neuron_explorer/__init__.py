@@ -1,0 +1,36 @@
+"""From a PyTorch profiler trace to the source lines that waste the accelerator.
+
+Names below load on first use, so `import neuron_explorer` stays cheap and never pulls in
+DuckDB, Textual or torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from neuron_explorer.errors import NeuronExplorerError as NeuronExplorerError
+    from neuron_explorer.findings import Finding as Finding
+    from neuron_explorer.loading import load as load
+    from neuron_explorer.trace import Trace as Trace
+
+__all__ = ["Finding", "NeuronExplorerError", "Trace", "__version__", "load"]
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Finding": "neuron_explorer.findings",
+    "NeuronExplorerError": "neuron_explorer.errors",
+    "Trace": "neuron_explorer.trace",
+    "load": "neuron_explorer.loading",
+}
+
+if not TYPE_CHECKING:  # else every misspelt import would type-check as `object`
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value: object = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value

@@ -1,0 +1,3 @@
+"""The Textual app: one screen a file."""
+
+from __future__ import annotations
