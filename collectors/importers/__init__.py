@@ -1,0 +1,177 @@
+"""Files of other tools -> `trace.parquet`."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuron_explorer.collectors.assembly import Gathered, assemble, write_trace
+from neuron_explorer.collectors.events import UNKNOWN, Events
+from neuron_explorer.collectors.importers.categories import device_type
+from neuron_explorer.collectors.importers.chrome import ChromeTrace, read_chrome
+from neuron_explorer.collectors.importers.facts import HeaderFacts, read_facts
+from neuron_explorer.collectors.importers.issues import IssueLog
+from neuron_explorer.collectors.importers.tables import pair_marks, process_role
+from neuron_explorer.collectors.interning import NULL
+from neuron_explorer.collectors.rows import TraceRows, Track
+from neuron_explorer.collectors.writer import TraceWriter
+from neuron_explorer.errors import ImportFailedError, UsageError
+from neuron_explorer.progress import Progress, Silent
+
+__all__ = ["ImportOptions", "ImportReport", "import_file"]
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How a foreign file is read."""
+
+    rank: int | None = None
+    """Rank to file it under where the trace names none; None = 0."""
+    user_prefixes: tuple[str, ...] = ()
+    """Path prefixes that count as the user's own code."""
+    captured_here: bool = False
+    """This process made the trace, so its source files are the ones on disk."""
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What an import did."""
+
+    output: Path
+    events: int
+    issues: list[dict[str, Any]]
+    truncated: bool
+
+
+def import_file(
+    path: Path,
+    output: Path,
+    *,
+    progress: Progress | None = None,
+    options: ImportOptions | None = None,
+) -> ImportReport:
+    """Read a Chrome trace, link it, cost it and write it to `output`.
+
+    Raises:
+        ImportFailedError: The file is missing, empty or holds no event.
+        OutputError: The output cannot be written.
+        UsageError: The output is the input.
+    """
+    if output.exists() and path.exists() and output.samefile(path):
+        raise UsageError(f"{output} is the input itself", hint="choose another output with -o")
+    options, issues = options or ImportOptions(), IssueLog()
+    with TraceWriter(output) as writer:
+        trace = read_chrome(path, issues, progress or Silent())
+        with closing(trace.reader.buffer):
+            events = _write(path, trace, writer, issues, options)
+    return ImportReport(output, events, issues.records(), trace.truncated)
+
+
+def _write(
+    path: Path, trace: ChromeTrace, writer: TraceWriter, issues: IssueLog, options: ImportOptions
+) -> int:
+    if not trace.reader.buffer.rows:
+        raise ImportFailedError(
+            f"{path} holds no trace events",
+            hint="give a Chrome trace, as torch.profiler's export_chrome_trace writes it",
+        )
+    facts = read_facts(trace.header, options.rank)
+    rows = assemble(_gather(trace, facts, issues, options))
+    _report_repairs(rows, issues)
+    metadata = {
+        **facts.metadata(),
+        "origin": _origin(path, trace, captured=options.captured_here),
+        "import_issues": issues.records(),
+    }
+    return write_trace(writer, rows, metadata, embed_sources=options.captured_here)
+
+
+def _report_repairs(rows: TraceRows, issues: IssueLog) -> None:
+    shortened = [row for row in rows.raw_duration if rows.events.duration[row] != UNKNOWN]
+    for kind, changed in (
+        ("time_set_aside", list(rows.raw_start)),
+        ("duration_overrun", shortened),
+    ):
+        if changed:
+            example = rows.events.names.name.texts[rows.events.name[changed[0]]]
+            issues.add(kind, example=example, count=len(changed))
+
+
+def _origin(path: Path, trace: ChromeTrace, *, captured: bool) -> dict[str, Any]:
+    return {
+        "tool": "torch.profiler" if "schemaVersion" in trace.header else "chrome trace",
+        "file": path.name,
+        "bytes": path.stat().st_size,
+        "via": "capture" if captured else "import",
+        "truncated": trace.truncated,
+    }
+
+
+def _gather(
+    trace: ChromeTrace, facts: HeaderFacts, issues: IssueLog, options: ImportOptions
+) -> Gathered:
+    reader = trace.reader
+    events = Events.freeze(reader.buffer)
+    tracks = _tracks(trace)
+    _roles_by_process(events, trace, tracks)
+    _place_hardware(events, tracks)
+    _report_lost_names(events, issues)
+    keep = pair_marks(reader, events.start, events.duration) if reader.marks else None
+    return Gathered(
+        buffer=reader.buffer,
+        events=events,
+        tracks=tracks,
+        reported=reader.reported_bytes(),
+        base_ns=facts.base_ns,
+        rank=facts.rank,
+        device_type=device_type(reader.categories),
+        raw_duration=reader.raw_duration,
+        keep=keep,
+        user_prefixes=options.user_prefixes,
+    )
+
+
+def _tracks(trace: ChromeTrace) -> list[Track]:
+    threads = trace.reader.labels.thread
+    pairs = [text.split("\t", 1) for text in trace.reader.buffer.names.track.texts]
+    return [Track(pid, tid, threads.get((pid, tid))) for pid, tid in pairs]
+
+
+def _roles_by_process(events: Events, trace: ChromeTrace, tracks: list[Track]) -> None:
+    """Slices without a category take their role from the process they stand in."""
+    labels, roles = trace.reader.labels.process, events.names.role
+    codes = [roles.code("/".join(process_role(labels.get(track.pid_raw)))) for track in tracks]
+    plain = events.role == roles.code("host/slice")
+    if plain.any() and any(code != roles.code("host/slice") for code in codes):
+        events.role[plain] = np.array(codes, np.int16)[events.track[plain]]
+
+
+def _place_hardware(events: Events, tracks: list[Track]) -> None:
+    """Device and stream of hardware rows whose args name none: their pid and tid."""
+    pids = np.array([_small(track.pid) for track in tracks] or [NULL], np.int32)
+    tids = np.array([_stream(track) for track in tracks] or [NULL], np.int32)
+    work = events.roles("hardware/", "framework/device_annotation")
+    for column, fallback in ((events.device, pids), (events.stream, tids)):
+        rows = np.flatnonzero(work & (column == NULL))
+        column[rows] = fallback[events.track[rows]]
+
+
+def _small(number: int | None) -> int:
+    return number if number is not None and 0 <= number < 1 << 31 else NULL
+
+
+def _stream(track: Track) -> int:
+    """`stream 7`, as old traces call a thread, or a plain number."""
+    digits = track.tid_raw.removeprefix("stream").strip()
+    return _small(int(digits)) if digits.isascii() and digits.isdigit() else NULL
+
+
+def _report_lost_names(events: Events, issues: IssueLog) -> None:
+    lost = events.named(lambda name: name == "unknown")
+    lost &= events.roles("framework/annotation", "python/frame")
+    if lost.sum() >= 2:
+        issues.add("names_lost", example="unknown", count=int(lost.sum()))

@@ -1,0 +1,159 @@
+"""One table from a trace's categories to layer and kind, for every back end Kineto knows.
+
+Sources: the activity names of Kineto (`ActivityType.cpp`), the CamelCase names torch 1.8
+wrote, the Trace Event Format for phases, and the sample traces of each vendor.
+"""
+
+from __future__ import annotations
+
+import re
+
+Role = tuple[str, str]
+"""(layer, kind) as in `schema.KINDS`."""
+
+UNKNOWN: Role = ("host", "slice")
+
+CATEGORIES: dict[str, Role] = {
+    "cpu_op": ("framework", "op"),
+    "operator": ("framework", "op"),
+    "hpu_op": ("framework", "op"),
+    "user_annotation": ("framework", "annotation"),
+    "gpu_user_annotation": ("framework", "device_annotation"),
+    "python_function": ("python", "frame"),
+    "cpu_instant_event": ("memory", "alloc"),
+    "kernel": ("hardware", "kernel"),
+    "gpu_memcpy": ("hardware", "memcpy"),
+    "memcpy": ("hardware", "memcpy"),
+    "gpu_memset": ("hardware", "memset"),
+    "memset": ("hardware", "memset"),
+    "concurrent_kernel": ("hardware", "kernel"),
+    "collective_comm": ("hardware", "collective"),
+    "mtia_ccp_events": ("hardware", "kernel"),
+    "privateuse1_kernel": ("hardware", "kernel"),
+    "runtime": ("runtime", "call"),
+    "cuda_runtime": ("runtime", "call"),
+    "cuda_driver": ("runtime", "call"),
+    "hip_runtime": ("runtime", "call"),
+    "xpu_runtime": ("runtime", "call"),
+    "xpu_driver": ("runtime", "call"),
+    "mtia_runtime": ("runtime", "call"),
+    "glow_runtime": ("runtime", "call"),
+    "hpu_runtime": ("runtime", "call"),
+    "privateuse1_runtime": ("runtime", "call"),
+    "privateuse1_driver": ("runtime", "call"),
+    "cuda_sync": ("host", "sync"),
+    "overhead": ("host", "overhead"),
+    "external_correlation": ("meta", "marker"),
+    "cuda_profiler_range": ("meta", "marker"),
+    "gpu_pm_counter": ("host", "counter"),
+    "mtia_counters": ("host", "counter"),
+    "mtia_insight": ("host", "instant"),
+    "trace": ("meta", "span"),
+}
+"""Lower-cased category to role; runtime calls and kernels are refined by name below."""
+
+PHASES: dict[str, Role] = {
+    "M": ("meta", "metadata"),
+    "s": ("meta", "flow_start"),
+    "t": ("meta", "flow_step"),
+    "f": ("meta", "flow_end"),
+    "C": ("host", "counter"),
+    "i": ("host", "instant"),
+    "I": ("host", "instant"),
+    "R": ("host", "instant"),
+    "n": ("host", "instant"),
+    "P": ("host", "instant"),
+    "N": ("host", "instant"),
+    "O": ("host", "instant"),
+    "D": ("host", "instant"),
+    "v": ("meta", "marker"),
+    "V": ("meta", "marker"),
+    "c": ("meta", "marker"),
+}
+"""Event types (`ph`) whose role does not depend on the category."""
+
+SLICE_PHASES = frozenset({"X", "B", "b", "S", ""})
+"""Phases whose role is that of their category."""
+
+PROCESSES: dict[str, Role] = {
+    "ascend hardware": ("hardware", "kernel"),
+    "cann": ("runtime", "call"),
+    "python": ("framework", "op"),
+}
+"""Role by process name, for traces without categories (Ascend's `trace_view.json`)."""
+
+PSEUDO_PROCESSES = frozenset({"Spans", "Traces", ""})
+
+DEVICE_TYPES: tuple[tuple[str, str], ...] = (
+    ("mtia_", "mtia"),
+    ("xpu_", "xpu"),
+    ("hpu_", "hpu"),
+    ("privateuse1_", "privateuseone"),
+)
+"""Category prefix to torch's device name; CUDA and ROCm are both `cuda` to torch."""
+
+_RUNTIME_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("sync", re.compile(r"synchroniz|streamwait|eventquery|waitevent|event.?wait|barrier", re.I)),
+    ("graph_launch", re.compile(r"graph.?launch|GraphExecLaunch", re.I)),
+    ("launch", re.compile(r"launch|submit|kernel$|enqueue|nrt_execute|execute", re.I)),
+    ("copy", re.compile(r"memcpy|memset|mem_?copy|copybuffer|copy.?async", re.I)),
+    ("allocation", re.compile(r"malloc|free|memalloc|hostalloc|mem.?create|mem_?release", re.I)),
+)
+_NOT_A_SYNC = re.compile(r"streamwaitevent|eventquery|waitevent", re.I)
+_COLLECTIVE = re.compile(r"^(void )?(nccl|rccl|mscclpp|xccl|hccl)|ncclDev|ncclKernel", re.I)
+_ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
+"""What torch 1.8 filed under operators."""
+_AUTOGRAD = re.compile(r"^(autograd::|torch::autograd::)|Backward\d*$")
+
+
+def role(phase: str, category: str | None, name: str | None, pid: str | None) -> Role:
+    """Layer and kind of an event; `UNKNOWN` for a slice of an unknown category."""
+    if phase in ("i", "I") and category == "cpu_instant_event":
+        return "memory", "alloc"
+    if phase in ("i", "I") and name == "[memory]":
+        return "memory", "alloc"
+    if phase in PHASES:
+        instant = PHASES[phase]
+        return (
+            ("meta", "marker") if instant[1] == "instant" and pid in PSEUDO_PROCESSES else instant
+        )
+    known = CATEGORIES.get((category or "").lower())
+    return refine(known, name or "") if known else UNKNOWN
+
+
+def refine(known: Role, name: str) -> Role:
+    """Narrow a category's role by the event's name."""
+    layer = known[0]
+    if layer == "runtime":
+        return layer, runtime_kind(name)
+    if known == ("hardware", "kernel") and _COLLECTIVE.search(name):
+        return "hardware", "collective"
+    if known == ("framework", "op"):
+        return layer, _op_kind(name)
+    return known
+
+
+def _op_kind(name: str) -> str:
+    if name.startswith(_ANNOTATIONS):
+        return "annotation"
+    return "autograd" if _AUTOGRAD.search(name) else "op"
+
+
+def runtime_kind(name: str) -> str:
+    """launch, graph_launch, copy, sync, allocation or call, from a runtime call's name."""
+    if _NOT_A_SYNC.search(name):
+        return "call"
+    return next((kind for kind, pattern in _RUNTIME_KINDS if pattern.search(name)), "call")
+
+
+def is_known(phase: str, category: str | None) -> bool:
+    """Whether the tables above say anything about this phase and category."""
+    return phase in PHASES or (category or "").lower() in CATEGORIES
+
+
+def device_type(categories: set[str]) -> str:
+    """The name torch has for the device type that wrote these categories."""
+    for prefix, name in DEVICE_TYPES:
+        if any(category.startswith(prefix) for category in categories):
+            return name
+    return "cuda"

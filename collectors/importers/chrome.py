@@ -1,0 +1,194 @@
+"""Reads a Chrome trace (Kineto or any other) into an `EventBuffer`.
+
+Clean bytes go to DuckDB in documents cut at event borders; from the first document that
+is malformed on, the scanner finds and repairs the events one by one. Both end in the
+same normaliser, so a column means the same whichever way an event came.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neuron_explorer.collectors.ahead import ahead
+from neuron_explorer.collectors.events import EventBuffer
+from neuron_explorer.collectors.importers.container import ByteSource, open_source
+from neuron_explorer.collectors.importers.issues import IssueLog
+from neuron_explorer.collectors.importers.normalise import Normaliser
+from neuron_explorer.collectors.importers.scanner import EventScanner, UnescapedFileError
+from neuron_explorer.collectors.importers.tables import TableReader
+from neuron_explorer.collectors.interning import Column
+from neuron_explorer.progress import Progress
+
+PIECE_BYTES = 1 << 20
+PIECES_A_QUERY = 12
+"""Documents DuckDB parses together: enough to keep every core busy, few enough to be small."""
+
+_BORDER = re.compile(rb'\}\s*,(?=\s*\{\s*"(?:ph|name|cat|pid|tid|ts|args|id|dur)")')
+_EVENTS = re.compile(rb'\s*(?:\[|\{.*?"traceEvents"\s*:\s*\[)', re.DOTALL)
+_BORDER_REACH = 1 << 16
+_NOT_A_NUMBER = r"(?i)[:,\[]\s*[-+]?(nan|inf)"
+
+
+@dataclass(frozen=True)
+class ChromeTrace:
+    """What a file held, besides the events in the reader's buffer."""
+
+    reader: TableReader
+    header: dict[str, Any]
+    truncated: bool
+
+
+def read_chrome(path: Path, issues: IssueLog, progress: Progress) -> ChromeTrace:
+    """Read one file, whatever its compression and however broken.
+
+    Raises:
+        ImportFailedError: The file is missing, empty, or holds no trace at all.
+    """
+    try:
+        return _Reading(path, issues, progress, unescaped=False).run()
+    except UnescapedFileError:
+        issues.clear()
+        return _Reading(path, issues, progress, unescaped=True).run()
+
+
+class _Reading:
+    def __init__(
+        self, path: Path, issues: IssueLog, progress: Progress, *, unescaped: bool
+    ) -> None:
+        self._path, self._issues, self._progress = path, issues, progress
+        self._unescaped = unescaped
+        self._reader = TableReader(EventBuffer(), issues)
+        self._normaliser = Normaliser()
+        self._offset = 0
+
+    def run(self) -> ChromeTrace:
+        try:
+            with closing(self._normaliser), open_source(self._path, self._issues) as source:
+                return self._read(source)
+        except BaseException:
+            self._reader.buffer.close()
+            raise
+
+    def _read(self, source: ByteSource) -> ChromeTrace:
+        self._progress.start(f"reading {self._path.name}", source.size)
+        scanner = EventScanner(self._issues, unescaped=self._unescaped)
+        for table in ahead(self._tables(source, scanner)):
+            self._reader.append(table)
+            self._progress.update(source.position, self._reader.buffer.rows)
+        self._progress.finish()
+        truncated = source.truncated or scanner.truncated
+        return ChromeTrace(self._reader, scanner.header, truncated)
+
+    def _tables(self, source: ByteSource, scanner: EventScanner) -> Iterator[pa.Table]:
+        pieces = _pieces(source)
+        if not self._unescaped:
+            yield from self._clean(pieces, scanner)
+        for piece in pieces:
+            yield from self._repaired(scanner.feed(piece))
+        yield from self._repaired(scanner.finish())
+
+    def _clean(self, pieces: Iterator[bytes], scanner: EventScanner) -> Iterator[pa.Table]:
+        """Tables of clean documents; ends after the first pieces that are not."""
+        head = next(pieces, b"")
+        start = _EVENTS.match(head)
+        if start is None or not scanner.begin(head[: start.end()]):
+            yield from self._repaired(scanner.feed(head))
+            return
+        first = head[start.end() :]
+        for group in _grouped(first, pieces):
+            table = self._normaliser.table([_document(piece) for piece in group])
+            if table is not None and not _has_bare_words(table):
+                scanner.skip(sum(map(len, group)))
+                yield table
+                continue
+            for place, piece in enumerate(group):
+                table = self._normaliser.table([_document(piece)])
+                if table is None or _has_bare_words(table):
+                    for rest in group[place:]:
+                        yield from self._repaired(scanner.feed(rest))
+                    return
+                scanner.skip(len(piece))
+                yield table
+
+    def _repaired(self, events: Iterable[bytes]) -> Iterator[pa.Table]:
+        """Tables of single events, all valid JSON by now."""
+        document: list[bytes] = []
+        size = 0
+        for event in events:
+            document.append(event)
+            size += len(event)
+            if size >= PIECE_BYTES:
+                yield self._valid_table(document)
+                document, size = [], 0
+        if document:
+            yield self._valid_table(document)
+
+    def _valid_table(self, events: list[bytes]) -> pa.Table:
+        table = self._normaliser.table([b"[" + b",".join(events) + b"]"])
+        if table is not None:
+            return table
+        tables = [(event, self._normaliser.table([b"[" + event + b"]"])) for event in events]
+        for event, single in tables:
+            if single is None:
+                self._issues.add(
+                    "unreadable_event",
+                    position=None,
+                    example=event[:200].decode("utf-8", "replace"),
+                    action="event left out",
+                )
+        good = [single for _, single in tables if single is not None]
+        return pa.concat_tables(good) if good else self._normaliser.table([b"[]"])  # type: ignore[return-value]
+
+
+def _pieces(source: ByteSource) -> Iterator[bytes]:
+    """The stream in pieces of about a MiB, each but the last ending behind an event's comma."""
+    rest: list[bytes] = []
+    while block := source.read(PIECE_BYTES):
+        rest.append(block)
+        border = _last_border(block)
+        if border is None:
+            continue
+        rest[-1] = block[:border]
+        yield b"".join(rest)
+        rest = [block[border:]]
+    if tail := b"".join(rest):
+        yield tail
+
+
+def _last_border(block: bytes) -> int | None:
+    reach = 4096
+    while reach <= _BORDER_REACH:
+        found = _BORDER.search(block, max(0, len(block) - reach))
+        if found:
+            return found.end()
+        reach *= 4
+    return None
+
+
+def _grouped(first: bytes, pieces: Iterator[bytes]) -> Iterator[list[bytes]]:
+    group = [first]
+    for piece in pieces:
+        if len(group) == PIECES_A_QUERY:
+            yield group
+            group = []
+        group.append(piece)
+    yield group
+
+
+def _document(piece: bytes) -> bytes:
+    return b"[" + (piece[:-1] if piece.endswith(b",") else piece) + b"]"
+
+
+def _has_bare_words(table: pa.Table) -> bool:
+    """Whether NaN or infinity stood where a number should: DuckDB lets them pass."""
+    untimed: Column = pc.and_(pc.is_null(table["ts"]), pc.not_equal(table["ph"], pa.scalar("M")))
+    bare: Column = pc.match_substring_regex(table["attributes"], _NOT_A_NUMBER)
+    return bool(pc.any(untimed).as_py() or pc.any(bare).as_py())

@@ -1,0 +1,135 @@
+"""Strings of broken JSON: where they end, and their text as a valid JSON string."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from neuron_explorer.collectors.importers.grammar import EVENT_KEYS, KEY_AND_COLON, WS
+
+LONGEST_GUESS = 1 << 20
+"""How far the closing quote of a broken string is searched, in bytes."""
+
+_ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
+_STRICT = re.compile(rf'"[^"\\\x00-\x1f]*+(?:{_ESCAPE}[^"\\\x00-\x1f]*+)*+"')
+_KEY = re.compile(r'"[^"\n]{0,1000}"(?=[ \t\r\n]*:)')
+
+# what may follow a string, by the container it stands in
+_AFTER = {
+    "{": (
+        rf"{WS}(?:,?{WS}(?:{KEY_AND_COLON}|/[*/])|,{WS}(?:[\{{\}}]|(?:{EVENT_KEYS}){WS}:)|\]"
+        rf"|\}}{WS}(?:[,\]\}}\{{\[\0]|$|{KEY_AND_COLON}))"
+    ),
+    "[": rf'{WS}(?:[\]\}}]|,{WS}(?:["\[\{{\]]|[-+.]?[0-9]|true|false|null|-?nan|-?inf))',
+    "": rf"{WS}(?:[,\}}]|$)",
+}
+_FOLLOWS = {place: re.compile(after) for place, after in _AFTER.items()}
+_CLOSE = {
+    "{": re.compile(rf'"(?={_AFTER["{"]})|(?=,{WS}"(?:{EVENT_KEYS})"{WS}:)'),
+    "[": re.compile(rf'"(?={_AFTER["["]})'),
+    "": re.compile(rf'"(?={_AFTER[""]})'),
+}
+_RAW_SPECIAL = re.compile(r'\\"|[\\"\x00-\x1f]')
+_SPECIAL = re.compile(rf'{_ESCAPE}|[\\"\x00-\x1f]')
+_VALID_ESCAPE = re.compile(_ESCAPE)
+_UNICODE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([0-9a-fA-F]{4})|\\."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A string as valid JSON with its quotes, the index after it, and what had to be mended."""
+
+    text: str
+    end: int
+    kinds: tuple[str, ...] = ()
+    guessed: bool = False
+
+
+def read_strict(text: str, start: int, end: int, place: str) -> Quoted | None:
+    """The string at `start` if it is valid and what follows it fits its place.
+
+    Args:
+        text: the whole text.
+        start: index of the opening quote.
+        end: index beyond which nothing is looked at.
+        place: `{` for a member's value, `[` for a list's element, "" outside of both.
+    """
+    match = _STRICT.match(text, start, end)
+    if match is None or not _FOLLOWS[place].match(text, match.end(), end):
+        return None
+    return _without_lone_surrogates(match.group(), match.end())
+
+
+def read_guessed(text: str, start: int, end: int, place: str, skip: int) -> Iterator[tuple[int, int]]:
+    """Bodies `(end of body, end of string)` the string at `start` may have, likeliest first."""
+    closes = _CLOSE[place].finditer(text, start + 1, min(end, start + LONGEST_GUESS))
+    return ((match.start(), match.end()) for match in islice(closes, skip, None))
+
+
+def read_key(text: str, start: int, end: int, *, unescaped: bool) -> Quoted | None:
+    """The key at `start`, up to its closing quote."""
+    match = _STRICT.match(text, start, end)
+    if match and not (unescaped and "\\" in match.group()):
+        return _without_lone_surrogates(match.group(), match.end())
+    match = _KEY.match(text, start, end)
+    if match is None:
+        return None
+    return render(match.group()[1:-1], match.end(), unescaped=unescaped)
+
+
+def render(body: str, end: int, *, unescaped: bool, closed: bool = True) -> Quoted:
+    """`body`, the text between the quotes, as valid JSON.
+
+    In an unescaped file no backslash is an escape, except before a quote inside the string.
+    """
+    kinds = [] if closed else ["unclosed_string"]
+    raw = "\\" in body and (unescaped or "\\" in _VALID_ESCAPE.sub("", body))
+    if raw:
+        kinds.append("bad_escape")
+    mended = (_RAW_SPECIAL if raw else _SPECIAL).sub(_Mender(kinds, raw=raw), body)
+    if raw:
+        return Quoted(f'"{mended}"', end, tuple(kinds), guessed=True)
+    quoted = _without_lone_surrogates(f'"{mended}"', end)
+    return Quoted(quoted.text, end, (*kinds, *quoted.kinds), guessed=True)
+
+
+class _Mender:
+    """Replaces one special piece of a string's body and notes why."""
+
+    def __init__(self, kinds: list[str], *, raw: bool) -> None:
+        self._kinds = kinds
+        self._raw = raw
+
+    def __call__(self, match: re.Match[str]) -> str:
+        piece = match.group()
+        if piece == "\\":
+            return "\\\\"
+        if piece[0] == "\\":
+            return piece
+        if piece == '"':
+            self._note("unescaped_quote")
+            return '\\"'
+        self._note("control_character" if piece != "\0" else "nul_byte")
+        return f"\\u{ord(piece):04x}"
+
+    def _note(self, kind: str) -> None:
+        if kind not in self._kinds:
+            self._kinds.append(kind)
+
+
+def _without_lone_surrogates(quoted: str, end: int) -> Quoted:
+    if "\\u" not in quoted:
+        return Quoted(quoted, end)
+    mended = _UNICODE.sub(_replace_lone, quoted)
+    return Quoted(mended, end, () if mended == quoted else ("lone_surrogate",))
+
+
+def _replace_lone(match: re.Match[str]) -> str:
+    digits = match.group(1)
+    if digits and 0xD800 <= int(digits, 16) <= 0xDFFF:
+        return "\\ufffd"
+    return match.group()

@@ -1,0 +1,56 @@
+"""The source lines around every hit, so that a trace can be read on another machine."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuron_explorer.collectors.linking.sources import Sources
+
+CONTEXT_LINES = 3
+MAX_FILES = 200
+
+
+def source_excerpts(sources: Sources) -> dict[str, Any]:
+    """`{file: {"sha256": ..., "lines": {"12": "text"}}}` of the files that are here.
+
+    Only Python files are read, and only lines near one that an event points at.
+    """
+    codes = np.unique(np.concatenate([sources.source, sources.user]))
+    wanted: dict[str, set[int]] = {}
+    for code in codes[codes >= 0].tolist():
+        frame = sources.frames[code]
+        wanted.setdefault(frame.file, set()).add(frame.line)
+    found = {}
+    for file in sorted(wanted)[:MAX_FILES]:
+        path = locate(file)
+        if path is not None:
+            found[file] = _excerpt(path, wanted[file])
+    return found
+
+
+def locate(file: str) -> Path | None:
+    """The Python file of a frame: absolute, or relative to an entry of `sys.path`."""
+    if not file.endswith(".py"):
+        return None
+    places = [Path(file)] if file.startswith("/") else [Path(p or ".") / file for p in sys.path]
+    return next((place for place in places if place.is_file()), None)
+
+
+def _excerpt(path: Path, lines: set[int]) -> dict[str, Any]:
+    data = path.read_bytes()
+    text = data.decode("utf-8", "replace").splitlines()
+    near = {
+        number
+        for line in lines
+        for number in range(line - CONTEXT_LINES, line + CONTEXT_LINES + 1)
+        if 1 <= number <= len(text)
+    }
+    return {
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "lines": {str(number): text[number - 1] for number in sorted(near)},
+    }

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+ROOF = """
+title = "Some CPU, 2 cores"
+vendor = "x86_64"
+unit = "host"
+
+[memory]
+gib = 8
+source = "made for a test"
+
+[bandwidth]
+gb_per_s = 20
+source = "made for a test"
+
+[peak.fp32]
+tflops = 0.1
+source = "made for a test"
+"""
+
+
+def demo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "neuron_explorer", *arguments],
+        cwd=folder,
+        env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
+    """The folder in which the demo ran, and its findings."""
+    folder = tmp_path_factory.mktemp("demo")
+    begun = time.monotonic()
+    done = demo(folder, "demo", "--json")
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - begun < 60
+    assert "[W" not in done.stderr
+    return folder, json.loads(done.stdout)
+
+
+def test_the_demo_leaves_the_trace_and_nothing_else(
+    shown: tuple[Path, dict[str, object]],
+) -> None:
+    folder, _ = shown
+    assert sorted(path.name for path in folder.iterdir()) == ["cache", "trace.parquet"]
+
+
+def query(folder: Path, text: str) -> list[list[object]]:
+    done = demo(folder, "sql", "trace.parquet", text, "--json")
+    assert done.returncode == 0, done.stderr
+    rows: list[list[object]] = json.loads(done.stdout)["rows"]
+    return rows
+
+
+def test_the_demo_has_steps_shapes_and_source_lines(
+    shown: tuple[Path, dict[str, object]],
+) -> None:
+    folder, _ = shown
+    assert query(folder, "SELECT count(*) FROM steps") == [[3]]
+    (facts,) = query(
+        folder,
+        "SELECT count(*) FILTER (input_shapes IS NOT NULL) > 100,"
+        " count(*) FILTER (source_function = 'hand_written_gelu') > 10,"
+        " count(*) FILTER (name = 'aten::item') >= 3 FROM ops",
+    )
+    assert facts == [True, True, True]
+
+
+def test_the_planted_chain_is_found(shown: tuple[Path, dict[str, object]]) -> None:
+    _, told = shown
+    findings = told["findings"]
+    assert isinstance(findings, list)
+    places = {(f["analyzer"], Path(f["source_file"] or "").name) for f in findings}
+    assert ("compile_opportunities", "demo.py") in places
+
+
+def test_without_torch_the_demo_says_what_to_install(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None;"
+        "from neuron_explorer.cli import main; sys.exit(main(['demo']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "neuron-explorer: the demo profiles with torch, which is not installed\n"
+        "hint: pip install 'neuron-explorer[torch]'\n"
+    )
+    assert list(tmp_path.iterdir()) == []
