@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from neuron_explorer.collectors.ahead import ahead
-from neuron_explorer.collectors.attribution import attribute
-from neuron_explorer.collectors.events import UNKNOWN, Bools, EventBuffer, Events, Ints
+from neuron_explorer.collectors.attribution import Reported, attribute
+from neuron_explorer.collectors.events import UNKNOWN, Bools, EventBuffer, Events, Places
 from neuron_explorer.collectors.linking import link
+from neuron_explorer.collectors.linking.nesting import blocks
+from neuron_explorer.collectors.memory import give_back
 from neuron_explorer.collectors.repairs import repair_times
 from neuron_explorer.collectors.rows import TraceRows, Track
 from neuron_explorer.collectors.source_text import source_excerpts
@@ -27,8 +29,8 @@ class Gathered:
     events: Events
     tracks: list[Track]
     """Process and thread by track code."""
-    reported: tuple[Ints, Ints, Ints]
-    """Rows, and the bytes the source itself says each reads and writes."""
+    places: Places
+    reported: Reported
     base_ns: int
     rank: int
     device_type: str
@@ -41,15 +43,18 @@ class Gathered:
 def assemble(gathered: Gathered) -> TraceRows:
     """Repair, link and cost the events."""
     events = gathered.events
-    repairs = repair_times(events)
-    processes = {pid: code for code, pid in enumerate({t.pid_raw for t in gathered.tracks})}
-    process_of = np.array([processes[t.pid_raw] for t in gathered.tracks], np.int32)
-    links = link(events, process_of[events.track], gathered.user_prefixes)
+    give_back()
+    repairs = repair_times(events, gathered.places)
+    processes: dict[str, int] = {}
+    process_of_track = [processes.setdefault(t.pid_raw, len(processes)) for t in gathered.tracks]
+    links = link(events, np.array(process_of_track, np.int32), gathered.user_prefixes)
+    give_back()
     return TraceRows(
         events=events,
         links=links,
         costs=attribute(events, links, gathered.reported),
         tracks=gathered.tracks,
+        places=gathered.places,
         spool=gathered.buffer.spool,
         base_ns=gathered.base_ns,
         rank=gathered.rank,
@@ -81,14 +86,20 @@ def write_trace(
 
 
 def _summary(rows: TraceRows, written: int) -> dict[str, Any]:
-    events = rows.events
+    events, kinds = rows.events, rows.events.names.role.texts
+    counts = np.zeros(len(kinds), np.int64)
+    starts, ends = [], []
     timed = (events.start != UNKNOWN) & ~events.roles("meta/")
-    start, end = events.start[timed], events.end[timed]
-    counts = np.bincount(events.role, minlength=len(events.names.role))
+    for block in blocks(len(events)):
+        counts += np.bincount(events.role[block], minlength=len(kinds))
+        chosen = np.flatnonzero(timed[block]) + block.start
+        if len(chosen):
+            starts.append(int(events.start[chosen].min()))
+            ends.append(int(events.end(chosen).max()))
     return {
         "events": written,
         "rank": rows.rank,
-        "by_kind": dict(zip(events.names.role.texts, counts.tolist(), strict=True)),
-        "start_ns": int(start.min()) + rows.base_ns if len(start) else None,
-        "end_ns": int(end.max()) + rows.base_ns if len(end) else None,
+        "by_kind": dict(zip(kinds, counts.tolist(), strict=True)),
+        "start_ns": min(starts) + rows.base_ns if starts else None,
+        "end_ns": max(ends) + rows.base_ns if ends else None,
     }

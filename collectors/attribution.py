@@ -1,4 +1,4 @@
-"""FLOPs and bytes of every op row, and their split over the hardware work that op caused.
+"""Which cost each hardware event takes, and how an op's cost is divided over its work.
 
 Rule: work takes the cost of the innermost op above it that has one. An op's cost is
 divided over its work by duration, so it sums to the op's and is never counted twice; a
@@ -8,138 +8,115 @@ that the trace states itself (copies, collectives) come before any formula.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from neuron_explorer.collectors.costs import Cost, op_cost
+from neuron_explorer.collectors.costs import Cost
 from neuron_explorer.collectors.events import UNKNOWN, Bools, Events, Ints
-from neuron_explorer.collectors.interning import NULL, Codes, Interner
+from neuron_explorer.collectors.interning import NULL, Codes
 from neuron_explorer.collectors.linking import Links
 from neuron_explorer.collectors.linking.nesting import NONE, Rows, nearest
+from neuron_explorer.collectors.pricing import PriceBook, price_ops
 
-SEPARATOR = "\x01"
-REPORTED = "reported"
-NO_OP, GRAPH_REPLAY, INSIDE_COSTED_OP = "no_op", "graph_replay", "inside_costed_op"
 WHY_UNLINKED = {
-    NO_OP: "No framework op is known that caused this work.",
-    GRAPH_REPLAY: "Replayed from a captured graph: the ops ran when it was captured.",
-    INSIDE_COSTED_OP: "Its op has no cost, and the op around it is counted by its inner ops.",
+    "no_op": "No framework op is known that caused this work.",
+    "graph_replay": "Replayed from a captured graph: the ops ran when it was captured.",
+    "counted_inside": "Its op has no cost, and the op around it is counted by its inner ops.",
 }
 """Codes in `cost_note` of work that has no cost to take."""
+
 _TO_DEVICE, _FROM_DEVICE = ("htod", "hosttodevice"), ("dtoh", "devicetohost")
+_REPORTED_FAMILY = {"memcpy": "copy", "memset": "fill", "collective": "collective"}
+
+Reported = tuple[Ints, Ints, Ints]
+"""Rows, and the bytes that the trace itself says each reads and writes."""
 
 
 @dataclass
 class Costs:
-    """One value a row; UNKNOWN or NULL where there is none."""
+    """Prices of op rows, and the shares that hardware rows have in them."""
 
+    book: PriceBook
+    rows: Rows
+    """Hardware rows, in order; the columns below have one place for each."""
+    price: Codes
+    """Code into the book's prices."""
     flops: Ints
     read: Ints
     write: Ints
-    family: Codes
-    outputs: Codes
-    via: Codes
-    note: Codes
-    families: Interner
-    output_shapes: Interner
-    vias: Interner
-    notes: Interner
 
 
-def attribute(events: Events, links: Links, reported: tuple[Ints, Ints, Ints]) -> Costs:
+@dataclass
+class _Work:
+    """Hardware rows and what is known of each, place by place."""
+
+    rows: Rows
+    op: Rows
+    launch: Rows
+    duration: Ints
+    numbers: dict[str, Ints] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, events: Events, links: Links) -> _Work:
+        rows = np.flatnonzero(events.roles("hardware/")).astype(np.int32)
+        work = cls(rows, links.op[rows], links.launch[rows], np.maximum(events.duration[rows], 0))
+        for name in ("flops", "read_bytes", "write_bytes"):
+            work.numbers[name] = np.full(len(rows), UNKNOWN, np.int64)
+        return work
+
+
+def attribute(events: Events, links: Links, reported: Reported) -> Costs:
     """Costs of every op row and hardware row."""
-    costs = _blank(len(events))
-    ops = np.flatnonzero(events.roles("framework/op"))
-    _cost_ops(events, ops, costs)
-    _report(events, reported, costs)
-    hardware = events.roles("hardware/")
-    open_rows = hardware & (costs.via == NULL)
-    _split(events, links, costs, open_rows)
-    return costs
-
-
-def _blank(rows: int) -> Costs:
-    def unknown() -> Ints:
-        return np.full(rows, UNKNOWN, np.int64)
-
-    def null() -> Codes:
-        return np.full(rows, NULL, np.int32)
-
-    interners = (Interner(), Interner(), Interner(), Interner())
-    return Costs(unknown(), unknown(), unknown(), null(), null(), null(), null(), *interners)
-
-
-def _cost_ops(events: Events, ops: Ints, costs: Costs) -> None:
-    """Cost each distinct (name, inputs) once and hand it to its rows."""
-    if not len(ops):
-        return
-    keys = events.name[ops].astype(np.int64) << 32 | (events.inputs[ops] + 1)
-    distinct, place = np.unique(keys, return_inverse=True)
-    names, inputs = events.names.name.texts, events.names.inputs.texts
-    found = [_cost(names[key >> 32], inputs, (key & 0xFFFFFFFF) - 1) for key in distinct.tolist()]
-    _hand_out(costs, ops, found, place)
-
-
-def _cost(name: str, inputs: list[str], code: int) -> Cost:
-    parts = inputs[code].split(SEPARATOR) if code >= 0 else ["", "", "", ""]
-    shapes, dtypes, strides, values = (part or None for part in parts)
-    return op_cost(name, shapes, dtypes, strides, values)
-
-
-def _hand_out(costs: Costs, rows: Ints, found: list[Cost], place: Ints) -> None:
-    def numbers(field: str) -> Ints:
-        values = [getattr(cost, field) for cost in found]
-        return np.array([UNKNOWN if v is None else v for v in values], np.int64)[place]
-
-    def codes(field: str, interner: Interner) -> Codes:
-        values = [getattr(cost, field) for cost in found]
-        return np.array([NULL if v is None else interner.code(v) for v in values], np.int32)[place]
-
-    costs.flops[rows] = numbers("flops")
-    costs.read[rows], costs.write[rows] = numbers("read_bytes"), numbers("write_bytes")
-    costs.family[rows] = codes("family", costs.families)
-    costs.outputs[rows] = codes("output_shapes", costs.output_shapes)
-    costs.via[rows] = codes("via", costs.vias)
-    costs.note[rows] = codes("note", costs.notes)
-
-
-def _report(events: Events, reported: tuple[Ints, Ints, Ints], costs: Costs) -> None:
-    """Bytes stated by the trace, for hardware rows; a host copy touches device memory once."""
-    rows, read, write = reported
-    chosen = events.roles("hardware/")[rows]
-    rows, read, write = rows[chosen], read[chosen], write[chosen]
-    memset = events.roles("hardware/memset")[rows]
-    to_device = _named(events, _TO_DEVICE)[rows]
-    from_device = _named(events, _FROM_DEVICE)[rows]
-    costs.read[rows] = np.where(memset | to_device, 0, read)
-    costs.write[rows] = np.where(from_device, 0, write)
-    costs.via[rows] = costs.vias.code(REPORTED)
-    for kind, family in (("memcpy", "copy"), ("memset", "fill"), ("collective", "collective")):
-        of_kind = rows[events.roles(f"hardware/{kind}")[rows]]
-        costs.family[of_kind] = costs.families.code(family)
-
-
-def _named(events: Events, fragments: tuple[str, ...]) -> Bools:
-    return events.named(
-        lambda name: any(f in name.lower().replace("_", "").replace(" ", "") for f in fragments)
+    book, work = price_ops(events, links), _Work.of(events, links)
+    price = _report(events, reported, work, book)
+    free = np.flatnonzero(price == NULL)
+    target, refused = _targets(events, links, book, work.op[free])
+    _divide(book, work, free, target, price)
+    _explain(events, book, work, free[target == NONE], refused[target == NONE], price)
+    numbers = work.numbers
+    return Costs(
+        book, work.rows, price, numbers["flops"], numbers["read_bytes"], numbers["write_bytes"]
     )
 
 
-def _split(events: Events, links: Links, costs: Costs, rows: Bools) -> None:
-    moves = (costs.read > 0) | (costs.write > 0)
-    priced = events.roles("framework/op") & (moves | (costs.flops > 0))
+def _report(events: Events, reported: Reported, work: _Work, book: PriceBook) -> Codes:
+    """Take what the trace states; a host copy touches device memory on one side only."""
+    price = np.full(len(work.rows), NULL, np.int32)
+    rows, read, write = reported
+    chosen = events.roles("hardware/")[rows]
+    rows, read, write = rows[chosen], read[chosen], write[chosen]
+    place = np.searchsorted(work.rows, rows)
+    only_writes = events.roles("hardware/memset") | _copies(events, _TO_DEVICE)
+    only_reads = _copies(events, _FROM_DEVICE)
+    work.numbers["read_bytes"][place] = np.where(only_writes[rows], 0, read)
+    work.numbers["write_bytes"][place] = np.where(only_reads[rows], 0, write)
+    for kind, family in _REPORTED_FAMILY.items():
+        of_kind = place[events.roles(f"hardware/{kind}")[rows]]
+        if len(of_kind):
+            price[of_kind] = book.code(Cost(None, None, None, None, family, "reported", None))
+    return price
+
+
+def _copies(events: Events, directions: tuple[str, ...]) -> Bools:
+    def goes(name: str) -> bool:
+        plain = name.lower().replace("_", "").replace(" ", "")
+        return any(direction in plain for direction in directions)
+
+    return events.roles("hardware/memcpy") & events.named(goes)
+
+
+def _targets(events: Events, links: Links, book: PriceBook, op: Rows) -> tuple[Rows, Bools]:
+    """Op whose cost the work of each op shares, and whether it is counted by others."""
+    priced = book.moves_or_computes()[book.price] & events.roles("framework/op")
     above = nearest(links.parent, priced, include_self=True)
-    linked = rows & (links.op >= 0)
-    target = np.where(linked, above[links.op], NONE).astype(np.int32)
-    direct = target == links.op
-    covered = _ancestors(links.parent, target[linked & direct & (target >= 0)])
-    climbed = linked & ~direct & (target >= 0)
+    target = np.where(op >= 0, above[op], NONE)
+    climbed = (target != op) & (target >= 0)
+    covered = _ancestors(links.parent, target[~climbed & (target >= 0)])
     covered |= _ancestors(links.parent, target[climbed])
     refused = climbed & covered[target]
-    target[refused] = NONE
-    _divide(events, costs, np.flatnonzero(linked & (target >= 0)), target)
-    _explain(events, links, costs, np.flatnonzero(rows & (target < 0)), refused)
+    return np.where(refused, NONE, target), refused
 
 
 def _ancestors(parent: Rows, rows: Rows) -> Bools:
@@ -153,38 +130,55 @@ def _ancestors(parent: Rows, rows: Rows) -> Bools:
     return found
 
 
-def _divide(events: Events, costs: Costs, rows: Ints, target: Rows) -> None:
-    """Divide each target's cost over its rows by duration, to the last byte."""
-    if not len(rows):
+def _divide(
+    book: PriceBook, work: _Work, free: npt.NDArray[np.intp], target: Rows, price: Codes
+) -> None:
+    """Divide each target's cost over its work by duration, to the last byte."""
+    linked = np.flatnonzero(target >= 0)
+    if not len(linked):
         return
-    order = rows[np.argsort(target[rows], kind="stable")]
-    op = target[order]
-    duration = np.where(events.duration[order] == UNKNOWN, 0, events.duration[order])
-    first = np.concatenate([[True], op[1:] != op[:-1]])
-    group = np.cumsum(first) - 1
-    total = np.bincount(group, duration)
-    weight = np.where(total[group] > 0, duration, 1).astype(np.float64)
+    linked = linked[np.argsort(target[linked], kind="stable")]
+    place = free[linked]
+    low, high = _brackets(work.duration[place], target[linked])
+    price[place] = book.price[target[linked]]
+    for name, column in work.numbers.items():
+        amount = book.column(name)[price[place]]
+        share = (np.rint(amount * high) - np.rint(amount * low)).astype(np.int64)
+        column[place] = np.where(amount == UNKNOWN, UNKNOWN, share)
+
+
+def _brackets(duration: Ints, group: Rows) -> tuple[npt.NDArray[np.float64], ...]:
+    """Where the share of each begins and ends in its group's whole, 0 to 1; groups in runs."""
+    first = np.append(True, group[1:] != group[:-1])
+    number = np.cumsum(first) - 1
+    total = np.bincount(number, duration)[number]
+    weight = np.where(total > 0, duration, 1).astype(np.float64)
+    whole = np.bincount(number, weight)[number]
     running = np.cumsum(weight)
-    before = (running - weight)[first][group]
-    whole = np.bincount(group, weight)[group]
-    low, high = (running - weight - before) / whole, (running - before) / whole
-    high[np.concatenate([first[1:], [True]])] = 1.0
-    low[~first] = high[np.flatnonzero(~first) - 1]
-    for column in (costs.flops, costs.read, costs.write):
-        amount = column[op]
-        known = amount != UNKNOWN
-        share = np.rint(amount * high) - np.rint(amount * low)
-        column[order[known]] = share[known].astype(np.int64)
-    for codes in (costs.family, costs.outputs, costs.via, costs.note):
-        codes[order] = codes[op]
+    before = (running - weight)[first][number]
+    high = (running - before) / whole
+    high[np.append(first[1:], True)] = 1.0
+    low = np.where(first, 0.0, np.append(0.0, high[:-1]))
+    return low, high
 
 
-def _explain(events: Events, links: Links, costs: Costs, rows: Ints, refused: Bools) -> None:
-    """Why the rest has no cost."""
-    op, launch = links.op[rows], links.launch[rows]
-    costs.note[rows] = np.where(op >= 0, costs.note[op], costs.notes.code(NO_OP))
-    costs.family[rows] = np.where(op >= 0, costs.family[op], NULL)
-    costs.outputs[rows] = np.where(op >= 0, costs.outputs[op], NULL)
+def _explain(
+    events: Events,
+    book: PriceBook,
+    work: _Work,
+    place: npt.NDArray[np.intp],
+    refused: Bools,
+    price: Codes,
+) -> None:
+    """Say why the rest has no cost: its op's reason, or that there is no op."""
+
+    def code(note: str) -> int:
+        return book.code(Cost(None, None, None, None, None, None, note))
+
+    op, launch = work.op[place], work.launch[place]
     replayed = (launch >= 0) & events.roles("runtime/graph_launch")[launch]
-    costs.note[rows[replayed]] = costs.notes.code(GRAPH_REPLAY)
-    costs.note[np.flatnonzero(refused)] = costs.notes.code(INSIDE_COSTED_OP)
+    why = np.where(op >= 0, book.price[op], NULL)
+    why[refused] = code("counted_inside")
+    why[why == NULL] = code("no_op")
+    why[replayed] = code("graph_replay")
+    price[place] = why

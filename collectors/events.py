@@ -1,13 +1,13 @@
 """The columnar buffer between whoever makes events and the linking and writing after it.
 
-What linking needs of every event stays in memory as NumPy columns (about 50 bytes an
-event); the rest waits in a temporary file.
+What linking needs of every event stays in memory as NumPy columns (about 30 bytes an
+event, and 12 more for each id that few events have); the rest waits in a temporary file.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neuron_explorer.collectors.interning import Codes, Interner
+from neuron_explorer.collectors.interning import NULL, Codes, Interner
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -27,25 +27,25 @@ SURROGATE = -(1 << 62)
 """Correlation ids beyond int64 stand here as codes from this number down: links need equality
 only, and the exact text stays in the attributes."""
 
-RESIDENT: dict[str, Any] = {
+DENSE: dict[str, Any] = {
     "start": np.int64,
     "duration": np.int64,
-    "correlation": np.int64,
-    "sequence": np.int64,
-    "external_id": np.int64,
     "name": np.int32,
     "role": np.int16,
     "track": np.int32,
     "inputs": np.int32,
-    "device": np.int32,
-    "stream": np.int32,
-    "call_stack": np.int32,
     "backward": np.bool_,
 }
-"""In-memory columns: ns relative to the trace's base, codes of the interners, ids."""
+"""In-memory columns of every event: ns relative to the trace's base, codes of the interners."""
+
+SPARSE = ("correlation", "sequence", "external_id", "device", "stream", "call_stack")
+"""In-memory columns that most events lack."""
 
 _SPOOLED: dict[str, Any] = {
     "category": pa.int32(),
+    "correlation": pa.int64(),
+    "external_id": pa.int64(),
+    "sequence": pa.int64(),
     "forward_thread": pa.int64(),
     "alloc_bytes": pa.int64(),
     "device_allocated": pa.int64(),
@@ -71,11 +71,37 @@ class Names:
     call_stack: Interner = field(default_factory=Interner)
 
 
+@dataclass(frozen=True)
+class Sparse:
+    """Values of the few rows that have one, in row order."""
+
+    rows: Codes
+    values: Ints
+
+    @classmethod
+    def joined(cls, parts: list[tuple[Codes, Ints]]) -> Sparse:
+        if not parts:
+            return cls(np.empty(0, np.int32), np.empty(0, np.int64))
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def of(self, rows: npt.NDArray[np.integer], missing: int = UNKNOWN) -> Ints:
+        """Values of the given rows; `missing` where a row has none."""
+        if not len(self.rows):
+            return np.full(len(rows), missing, np.int64)
+        place = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        return np.where(self.rows[place] == rows, self.values[place], missing)
+
+    def where(self, chosen: Bools) -> Sparse:
+        """Only the rows that are chosen in a column of all rows."""
+        keep = chosen[self.rows]
+        return Sparse(self.rows[keep], self.values[keep])
+
+
 class Spool:
     """Record batches written once and read once, in order, beyond what memory should hold."""
 
     def __init__(self) -> None:
-        self._file: Any = tempfile.TemporaryFile()  # noqa: SIM115
+        self._file: Any = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, mode="w"), SPOOLED)
 
     def append(self, batch: pa.RecordBatch) -> None:
@@ -98,12 +124,24 @@ class EventBuffer:
     def __init__(self) -> None:
         self.names = Names()
         self.spool = Spool()
-        self._parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in RESIDENT}
         self.rows = 0
+        self._dense: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in DENSE}
+        self._sparse: dict[str, list[tuple[Codes, Ints]]] = {name: [] for name in SPARSE}
 
-    def append(self, resident: dict[str, npt.NDArray[Any]], spooled: pa.RecordBatch) -> None:
-        for name, dtype in RESIDENT.items():
-            self._parts[name].append(resident[name].astype(dtype, copy=False))
+    def append(
+        self,
+        dense: dict[str, npt.NDArray[Any]],
+        sparse: dict[str, npt.NDArray[Any]],
+        spooled: pa.RecordBatch,
+    ) -> None:
+        """Add a batch; `sparse` columns are whole, UNKNOWN where a row has no value."""
+        for name, dtype in DENSE.items():
+            self._dense[name].append(dense[name].astype(dtype, copy=False))
+        for name, column in sparse.items():
+            rows = np.flatnonzero(column != UNKNOWN)
+            if len(rows):
+                values = column[rows].astype(np.int64)
+                self._sparse[name].append(((rows + self.rows).astype(np.int32), values))
         self.spool.append(spooled)
         self.rows += spooled.num_rows
 
@@ -111,13 +149,14 @@ class EventBuffer:
         """Drop the spooled rows."""
         self.spool.close()
 
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Whole in-memory columns; hands them over, the buffer keeps none."""
-        whole = {}
-        for name, dtype in RESIDENT.items():
-            parts = self._parts.pop(name)
-            whole[name] = np.concatenate(parts) if parts else np.empty(0, dtype)
-        return whole
+    def freeze(self) -> Events:
+        """Whole columns; hands them over, the buffer keeps only the spool and the names."""
+        dense = {}
+        for name, dtype in DENSE.items():
+            parts = self._dense.pop(name)
+            dense[name] = np.concatenate(parts) if parts else np.empty(0, dtype)
+        sparse = {name: Sparse.joined(self._sparse.pop(name)) for name in SPARSE}
+        return Events(**dense, **sparse, names=self.names)
 
 
 @dataclass
@@ -126,41 +165,69 @@ class Events:
 
     start: Ints
     duration: Ints
-    correlation: Ints
-    sequence: Ints
-    external_id: Ints
     name: Codes
     role: npt.NDArray[np.int16]
     track: Codes
     inputs: Codes
-    device: Codes
-    stream: Codes
-    call_stack: Codes
     backward: Bools
+    correlation: Sparse
+    sequence: Sparse
+    external_id: Sparse
+    device: Sparse
+    stream: Sparse
+    call_stack: Sparse
     names: Names
-
-    @classmethod
-    def freeze(cls, buffer: EventBuffer) -> Events:
-        return cls(**buffer.columns(), names=buffer.names)
 
     def __len__(self) -> int:
         return len(self.start)
 
-    @property
-    def end(self) -> Ints:
-        """Ends; an unknown duration counts as none here."""
-        return self.start + np.where(self.duration == UNKNOWN, 0, self.duration)
+    def end(self, rows: npt.NDArray[Any]) -> Ints:
+        """Ends of the given rows; an unknown duration counts as none here."""
+        duration = self.duration[rows]
+        return self.start[rows] + np.where(duration == UNKNOWN, 0, duration)
+
+    def forget_ids(self) -> None:
+        """Free what is read no more once launches are found."""
+        none = Sparse.joined([])
+        self.correlation = self.external_id = self.device = self.stream = none
 
     def roles(self, *wanted: str) -> Bools:
         """Rows whose `layer/kind` is one of `wanted`; `layer/` takes the whole layer."""
-        texts = self.names.role.texts
-        hit = [
-            text in wanted or any(w.endswith("/") and text.startswith(w) for w in wanted)
-            for text in texts
-        ]
+        layers = tuple(text for text in wanted if text.endswith("/"))
+        hit = [text in wanted or text.startswith(layers) for text in self.names.role.texts]
         return np.array([*hit, False], np.bool_)[self.role]
 
-    def named(self, accept: Any) -> Bools:
-        """Rows whose name is accepted by `accept(str)`, tried once a distinct name."""
+    def named(self, accept: Callable[[str], object]) -> Bools:
+        """Rows whose name is accepted; each distinct name is tried once."""
         hit = [bool(accept(text)) for text in self.names.name.texts]
-        return np.array([*hit, False], np.bool_)[self.name]
+        found: Bools = np.array([*hit, False], np.bool_)[self.name]
+        return found
+
+
+@dataclass(frozen=True)
+class Places:
+    """Device and stream of the rows that have one, in row order."""
+
+    rows: Codes
+    device: Codes
+    """Number of the device, `CPU_DEVICE`, or NULL."""
+    stream: Codes
+
+
+CPU_DEVICE = -2
+
+__all__ = [
+    "CPU_DEVICE",
+    "NULL",
+    "SPOOLED",
+    "SURROGATE",
+    "UNKNOWN",
+    "Bools",
+    "EventBuffer",
+    "Events",
+    "Ints",
+    "Names",
+    "Places",
+    "Sparse",
+    "Spool",
+]

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from neuron_explorer.collectors.events import UNKNOWN, Events, Ints
+from neuron_explorer.collectors.events import UNKNOWN, Events, Places
 
 _DOMINATES = 100
 """A duration this many times the queue's median can be corrupt; a smaller one is not touched."""
+_SAMPLE = 100_000
 _YEAR_NS = 365 * 24 * 3600 * 10**9
 
 
@@ -22,7 +23,7 @@ class Repairs:
     raw_duration: dict[int, int]
 
 
-def repair_times(events: Events) -> Repairs:
+def repair_times(events: Events, places: Places) -> Repairs:
     """Mend the times of hardware rows in place; returns what they were.
 
     Hardware rows stamped 0, or a year from the rest, lose their start: they ran, but nobody
@@ -30,18 +31,18 @@ def repair_times(events: Events) -> Repairs:
     ends where the next one begins, since a queue runs in order.
     """
     raw_start = _set_aside(events)
-    return Repairs(raw_start, _shorten(events))
+    return Repairs(raw_start, _shorten(events, places))
 
 
 def _set_aside(events: Events) -> dict[int, int]:
-    timed = events.start != UNKNOWN
-    hardware = events.roles("hardware/") & timed
-    if not hardware.any():
+    timed = np.flatnonzero((events.start != UNKNOWN) & ~events.roles("meta/"))
+    work = timed[events.roles("hardware/")[timed]]
+    if not len(work):
         return {}
-    middle = np.median(events.start[timed & ~events.roles("meta/")])
-    far = np.abs(events.start - middle) > _YEAR_NS
-    zero = (events.start == 0) & (events.duration == 0) & (middle > 10**6)
-    lost = np.flatnonzero(hardware & (far | zero))
+    sample = timed[:: max(1, len(timed) // _SAMPLE)]
+    start, middle = events.start[work], np.median(events.start[sample])
+    zero = (start == 0) & (events.duration[work] == 0) & (middle > 10**6)
+    lost = work[zero | (np.abs(start - middle) > _YEAR_NS)]
     if not len(lost):
         return {}
     raw = {int(row): int(events.start[row]) for row in lost}
@@ -49,21 +50,19 @@ def _set_aside(events: Events) -> dict[int, int]:
     return raw
 
 
-def _shorten(events: Events) -> dict[int, int]:
-    rows = np.flatnonzero(
-        events.roles("hardware/") & (events.start != UNKNOWN) & (events.duration != UNKNOWN)
-    )
-    suspects = _overrunning(events, rows)
+def _shorten(events: Events, places: Places) -> dict[int, int]:
     raw = {}
-    for row, fixed in suspects:
+    for row, fixed in _overrunning(events, places):
         raw[row] = int(events.duration[row])
         events.duration[row] = fixed
     return raw
 
 
-def _overrunning(events: Events, rows: Ints) -> list[tuple[int, int]]:
+def _overrunning(events: Events, places: Places) -> list[tuple[int, int]]:
     """(row, duration up to the next start) of rows that cannot have run that long."""
-    queue = ["device", "stream", "track"]
+    timed = (events.start != UNKNOWN) & (events.duration != UNKNOWN)
+    chosen = (events.roles("hardware/") & timed)[places.rows]
+    rows, queue = places.rows[chosen], ["device", "stream"]
     ends_next = (pl.col("start") + pl.col("duration")).shift(-1).over(queue)
     until_next = pl.col("start").shift(-1).over(queue) - pl.col("start")
     frame = (
@@ -72,9 +71,8 @@ def _overrunning(events: Events, rows: Ints) -> list[tuple[int, int]]:
                 "row": rows,
                 "start": events.start[rows],
                 "duration": events.duration[rows],
-                "device": events.device[rows],
-                "stream": events.stream[rows],
-                "track": events.track[rows],
+                "device": places.device[chosen],
+                "stream": places.stream[chosen],
             }
         )
         .sort("start", "row")

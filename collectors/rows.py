@@ -11,24 +11,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neuron_explorer.collectors.attribution import SEPARATOR, Costs
+from neuron_explorer.collectors.attribution import Costs
 from neuron_explorer.collectors.events import (
+    CPU_DEVICE,
     SPOOLED,
-    SURROGATE,
     UNKNOWN,
     Bools,
     Events,
     Ints,
+    Places,
     Spool,
 )
 from neuron_explorer.collectors.interning import NULL, Codes, Column, Interner, dictionary_array
 from neuron_explorer.collectors.linking import LINK_VIA, Links
 from neuron_explorer.collectors.linking.sources import VIAS
+from neuron_explorer.collectors.pricing import SEPARATOR
 from neuron_explorer.collectors.writer import ROWS_A_GROUP
 from neuron_explorer.schema import COLUMNS, PHASES, arrow_schema
-
-CPU = -2
-"""Device code of host memory."""
 
 
 @dataclass
@@ -64,6 +63,7 @@ class TraceRows:
     links: Links
     costs: Costs
     tracks: list[Track]
+    places: Places
     spool: Spool
     base_ns: int
     rank: int
@@ -95,10 +95,13 @@ class TraceRows:
         table = pa.table(arrays, schema=arrow_schema())
         return table if self.keep is None else table.filter(pa.array(self.keep[part]))
 
+    def _new_ids(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+        """Event ids of rows: their number among the rows that are kept."""
+        return rows if self._kept_before is None else self._kept_before[rows]
+
     @cached_property
-    def _new_ids(self) -> Ints:
-        keep = np.ones(len(self.events), np.bool_) if self.keep is None else self.keep
-        return np.cumsum(keep) - 1
+    def _kept_before(self) -> Codes | None:
+        return None if self.keep is None else np.cumsum(self.keep, dtype=np.int32) - 1
 
     @cached_property
     def _hardware(self) -> Bools:
@@ -106,12 +109,13 @@ class TraceRows:
 
     def _identity(self, part: slice) -> dict[str, Column]:
         events, track = self.events, self.events.track[part]
-        track = np.where(self._hardware[part], NULL, track).astype(np.int32)
+        track = np.where(self._hardware[part], NULL, track)
+        device, stream = self._placed(part)
         role = events.role[part].astype(np.int32)
         start = events.start[part]
         texts = self._texts
         return {
-            "event_id": pa.array(self._new_ids[part]),
+            "event_id": pa.array(self._new_ids(np.arange(part.start, part.stop)), pa.int64()),
             "rank": pa.array(np.full(len(track), self.rank, np.int32)),
             "pid": _integers(self._pid[track]),
             "tid": _integers(self._tid[track]),
@@ -125,42 +129,37 @@ class TraceRows:
             "duration_ns": _integers(events.duration[part]),
             "raw_start_ns": self._sparse(self.raw_start, part, self.base_ns),
             "raw_duration_ns": self._sparse(self.raw_duration, part),
-            "device": self._devices(part),
-            "queue": self._queues(part),
-            "stream": _integers(np.where(events.stream[part] < 0, UNKNOWN, events.stream[part])),
+            "device": self._devices(device),
+            "queue": _queues(np.where(self._hardware[part], stream, NULL)),
+            "stream": pa.array(stream, pa.int64(), mask=stream < 0),
         }
 
     def _links(self, part: slice) -> dict[str, Column]:
-        links, events = self.links, self.events
-        known = links.compiled_known[part]
+        links = self.links
+        step, phase = links.step[part], links.phase[part].astype(np.int32)
         return {
             "self_ns": _integers(links.self_ns[part]),
-            "step": _integers(links.step[part]),
+            "step": pa.array(step, pa.int64(), mask=step < 0),
             "parent_id": self._ids(links.parent[part]),
             "launch_id": self._ids(links.launch[part]),
             "op_id": self._ids(links.op[part]),
-            "forward_id": self._ids(links.forward[part]),
-            "link_via": dictionary_array(links.via[part], LINK_VIA),
-            "correlation": _integers(_recorded(events.correlation[part])),
-            "external_id": _integers(events.external_id[part]),
-            "sequence": _integers(events.sequence[part]),
-            "compiled": pa.array(links.compiled[part], pa.bool_(), mask=~known),
-            "phase": dictionary_array(
-                np.where(known, links.phase[part], NULL).astype(np.int32), PHASES
-            ),
+            **({} if links.forward is None else {"forward_id": self._ids(links.forward[part])}),
+            "link_via": dictionary_array(links.via[part].astype(np.int32), LINK_VIA),
+            # a row has a phase where it nests in a thread or was launched from one
+            "compiled": pa.array(links.compiled[part], pa.bool_(), mask=phase < 0),
+            "phase": dictionary_array(phase, PHASES),
         }
 
     def _sources(self, part: slice) -> dict[str, Column]:
         sources, texts = self.links.sources, self._texts
-        source, user = sources.source[part], sources.user[part]
-        return {
-            "source_file": dictionary_array(self._frame_file[source], texts["file"]),
-            "source_line": _integers(self._frame_line[source], pa.int32()),
-            "source_function": dictionary_array(self._frame_function[source], texts["function"]),
-            "user_file": dictionary_array(self._frame_file[user], texts["file"]),
-            "user_line": _integers(self._frame_line[user], pa.int32()),
-            "user_function": dictionary_array(self._frame_function[user], texts["function"]),
-            "source_via": dictionary_array(sources.via[part], VIAS),
+        columns: dict[str, Column] = {}
+        for whose in ("source", "user"):
+            file, line, function = (c[sources.stack[part]] for c in self._frames[whose])
+            columns[f"{whose}_file"] = dictionary_array(file, texts["file"])
+            columns[f"{whose}_line"] = pa.array(line, pa.int32(), mask=line < 0)
+            columns[f"{whose}_function"] = dictionary_array(function, texts["function"])
+        return columns | {
+            "source_via": dictionary_array(sources.via[part].astype(np.int32), VIAS),
             "stack": dictionary_array(sources.stack[part], texts["stack"]),
             "module": dictionary_array(self._module[sources.module[part]], texts["module"]),
             "module_class": dictionary_array(
@@ -169,22 +168,39 @@ class TraceRows:
         }
 
     def _work(self, part: slice) -> dict[str, Column]:
-        costs, texts, inputs = self.costs, self._texts, self.events.inputs[part]
-        hardware = self._hardware[part] & (self.links.op[part] >= 0)
-        inputs = np.where(hardware, self.events.inputs[self.links.op[part]], inputs)
-        return {
-            **{
-                name: dictionary_array(self._input_parts[place][inputs], texts[name])
-                for place, name in enumerate(_INPUT_COLUMNS)
-            },
-            "output_shapes": dictionary_array(costs.outputs[part], texts["outputs"]),
-            "family": dictionary_array(costs.family[part], texts["family"]),
-            "flops": _integers(costs.flops[part]),
-            "read_bytes": _integers(costs.read[part]),
-            "write_bytes": _integers(costs.write[part]),
-            "cost_via": dictionary_array(costs.via[part], texts["via"]),
-            "cost_note": dictionary_array(costs.note[part], texts["note"]),
-        }
+        op, inputs = self.links.op[part], self.events.inputs[part]
+        inputs = np.where(self._hardware[part] & (op >= 0), self.events.inputs[op], inputs)
+        price, numbers = self._priced(part)
+        columns: dict[str, Column] = {}
+        for place, name in enumerate(_INPUT_COLUMNS):
+            columns[name] = dictionary_array(self._input_parts[place][inputs], self._texts[name])
+        for name, column in _PRICE_TEXTS.items():
+            codes = self._price_texts[name][price]
+            columns[column] = dictionary_array(codes, self._texts[name])
+        columns |= {name: _integers(values) for name, values in numbers.items()}
+        return columns
+
+    def _priced(self, part: slice) -> tuple[Codes, dict[str, Ints]]:
+        """Price and numbers of each row: an op's own, or a hardware row's share."""
+        costs = self.costs
+        price = costs.book.price[part].copy()
+        low, high = np.searchsorted(costs.rows, (part.start, part.stop))
+        rows = costs.rows[low:high] - part.start
+        price[rows] = costs.price[low:high]
+        numbers = {name: self._price_numbers[name][price] for name in self._price_numbers}
+        shares = {"flops": costs.flops, "read_bytes": costs.read, "write_bytes": costs.write}
+        for name, share in shares.items():
+            numbers[name][rows] = share[low:high]
+        return price, numbers
+
+    def _placed(self, part: slice) -> tuple[Codes, Codes]:
+        """Device and stream of each row; NULL where it has none."""
+        places, rows = self.places, part.stop - part.start
+        low, high = np.searchsorted(places.rows, (part.start, part.stop))
+        device, stream = np.full(rows, NULL, np.int32), np.full(rows, NULL, np.int32)
+        device[places.rows[low:high] - part.start] = places.device[low:high]
+        stream[places.rows[low:high] - part.start] = places.stream[low:high]
+        return device, stream
 
     def _spooled(self, spooled: pa.Table) -> dict[str, Column]:
         category = _whole(spooled["category"]).fill_null(NULL).to_numpy()
@@ -196,7 +212,7 @@ class TraceRows:
         return columns
 
     def _ids(self, rows: npt.NDArray[np.int32]) -> Column:
-        return pa.array(self._new_ids[rows], pa.int64(), mask=rows < 0)
+        return pa.array(self._new_ids(rows), pa.int64(), mask=rows < 0)
 
     def _sparse(self, values: dict[int, int], part: slice, base: int = 0) -> Column:
         column = np.full(part.stop - part.start, UNKNOWN, np.int64)
@@ -205,23 +221,14 @@ class TraceRows:
                 column[row - part.start] = value + base
         return _integers(column)
 
-    def _devices(self, part: slice) -> Column:
-        device = self.events.device[part]
-        texts = Interner(["cpu"])
-        lookup = {CPU: 0, NULL: NULL}
-        for number in np.unique(device).tolist():
-            if number not in lookup:
-                lookup[number] = texts.code(f"{self.device_type}:{number}")
-        distinct, place = np.unique(device, return_inverse=True)
-        codes = np.array([lookup[number] for number in distinct.tolist()], np.int32)[place]
-        return dictionary_array(codes, texts.texts)
-
-    def _queues(self, part: slice) -> Column:
-        stream = np.where(self._hardware[part], self.events.stream[part], NULL)
-        distinct, place = np.unique(stream, return_inverse=True)
+    def _devices(self, device: Codes) -> Column:
         texts = Interner()
-        codes = [texts.code(f"stream {s}") if s >= 0 else NULL for s in distinct.tolist()]
+        distinct, place = np.unique(device, return_inverse=True)
+        codes = [NULL if n == NULL else texts.code(self._device_name(n)) for n in distinct.tolist()]
         return dictionary_array(np.array(codes, np.int32)[place], texts.texts)
+
+    def _device_name(self, number: int) -> str:
+        return "cpu" if number == CPU_DEVICE else f"{self.device_type}:{number}"
 
     # Lookup columns below end with one place for code NULL (-1).
 
@@ -229,24 +236,24 @@ class TraceRows:
     def _texts(self) -> dict[str, Column]:
         names, costs, sources = self.events.names, self.costs, self.links.sources
         roles = [text.split("/") for text in names.role.texts]
+        frames = [f for stack in sources.stacks for f in (stack.source, stack.user) if f]
         lists: dict[str, list[str]] = {
             "name": names.name.texts,
             "category": names.category.texts,
             "layer": list(dict.fromkeys(layer for layer, _ in roles)),
             "kind": list(dict.fromkeys(kind for _, kind in roles)),
-            "file": list(dict.fromkeys(frame.file for frame in sources.frames)),
-            "function": list(dict.fromkeys(frame.function for frame in sources.frames)),
-            "stack": sources.stacks,
+            "file": list(dict.fromkeys(frame.file for frame in frames)),
+            "function": list(dict.fromkeys(frame.function for frame in frames)),
+            "stack": [stack.text for stack in sources.stacks],
             "module": list(dict.fromkeys(m.name for m in sources.modules)),
             "class": list(dict.fromkeys(m.cls for m in sources.modules)),
             "thread": list(dict.fromkeys(t.thread_name for t in self.tracks if t.thread_name)),
             "pid_raw": list(dict.fromkeys(t.pid_raw for t in self.tracks)),
             "tid_raw": list(dict.fromkeys(t.tid_raw for t in self.tracks)),
-            "family": costs.families.texts,
-            "outputs": costs.output_shapes.texts,
-            "via": costs.vias.texts,
-            "note": costs.notes.texts,
         }
+        for name in _PRICE_TEXTS:
+            values = (getattr(cost, name) for cost in costs.book.prices)
+            lists[name] = list(dict.fromkeys(value for value in values if value))
         parts = [text.split(SEPARATOR) for text in names.inputs.texts]
         for place, name in enumerate(_INPUT_COLUMNS):
             lists[name] = list(dict.fromkeys(part[place] for part in parts if part[place]))
@@ -264,6 +271,16 @@ class TraceRows:
             self._codes(name, [part[place] for part in parts])
             for place, name in enumerate(_INPUT_COLUMNS)
         ]
+
+    @cached_property
+    def _price_texts(self) -> dict[str, Codes]:
+        prices = self.costs.book.prices
+        return {n: self._codes(n, [getattr(cost, n) for cost in prices]) for n in _PRICE_TEXTS}
+
+    @cached_property
+    def _price_numbers(self) -> dict[str, Ints]:
+        book = self.costs.book
+        return {name: book.column(name) for name in ("flops", "read_bytes", "write_bytes")}
 
     @cached_property
     def _layer(self) -> Codes:
@@ -294,16 +311,18 @@ class TraceRows:
         return self._codes("thread", [track.thread_name for track in self.tracks])
 
     @cached_property
-    def _frame_file(self) -> Codes:
-        return self._codes("file", [frame.file for frame in self.links.sources.frames])
-
-    @cached_property
-    def _frame_function(self) -> Codes:
-        return self._codes("function", [frame.function for frame in self.links.sources.frames])
-
-    @cached_property
-    def _frame_line(self) -> Ints:
-        return _lookup([frame.line for frame in self.links.sources.frames])
+    def _frames(self) -> dict[str, tuple[Codes, Codes, Codes]]:
+        """File, line and function of each stack's source and user frame."""
+        found = {}
+        for whose in ("source", "user"):
+            frames = [getattr(stack, whose) for stack in self.links.sources.stacks]
+            lines = [*(frame.line if frame else NULL for frame in frames), NULL]
+            found[whose] = (
+                self._codes("file", [frame and frame.file for frame in frames]),
+                np.array(lines, np.int32),
+                self._codes("function", [frame and frame.function for frame in frames]),
+            )
+        return found
 
     @cached_property
     def _module(self) -> Codes:
@@ -314,7 +333,21 @@ class TraceRows:
         return self._codes("class", [module.cls for module in self.links.sources.modules])
 
 
+_PRICE_TEXTS = {
+    "family": "family",
+    "output_shapes": "output_shapes",
+    "via": "cost_via",
+    "note": "cost_note",
+}
+"""Text field of a Cost -> column."""
 _INPUT_COLUMNS = ("input_shapes", "input_dtypes", "input_strides", "input_values")
+
+
+def _queues(stream: Codes) -> Column:
+    texts = Interner()
+    distinct, place = np.unique(stream, return_inverse=True)
+    codes = [texts.code(f"stream {s}") if s >= 0 else NULL for s in distinct.tolist()]
+    return dictionary_array(np.array(codes, np.int32)[place], texts.texts)
 
 
 def _nulls(rows: int, dtype: Any) -> Column:
@@ -325,13 +358,8 @@ def _lookup(values: list[int | None]) -> Ints:
     return np.array([*(UNKNOWN if v is None else v for v in values), UNKNOWN], np.int64)
 
 
-def _recorded(correlation: Ints) -> Ints:
-    """Correlation ids beyond int64 were links only; the number stays in the attributes."""
-    return np.where(correlation <= SURROGATE, UNKNOWN, correlation)
-
-
-def _integers(values: Ints, dtype: Any = None) -> Column:
-    return pa.array(values, dtype or pa.int64(), mask=values == UNKNOWN)
+def _integers(values: Ints) -> Column:
+    return pa.array(values, pa.int64(), mask=values == UNKNOWN)
 
 
 def _whole(column: Column) -> Column:

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from neuron_explorer.collectors.linking.sources import Sources
 
 CONTEXT_LINES = 3
@@ -20,11 +18,10 @@ def source_excerpts(sources: Sources) -> dict[str, Any]:
 
     Only Python files are read, and only lines near one that an event points at.
     """
-    codes = np.unique(np.concatenate([sources.source, sources.user]))
     wanted: dict[str, set[int]] = {}
-    for code in codes[codes >= 0].tolist():
-        frame = sources.frames[code]
-        wanted.setdefault(frame.file, set()).add(frame.line)
+    for stack in sources.stacks:
+        for frame in filter(None, (stack.source, stack.user)):
+            wanted.setdefault(frame.file, set()).add(frame.line)
     found = {}
     for file in sorted(wanted)[:MAX_FILES]:
         path = locate(file)

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from neuron_explorer.errors import OutputError
 from neuron_explorer.schema import METADATA_PREFIX, arrow_schema
 
-ROWS_A_GROUP = 1 << 17
+ROWS_A_GROUP = 1 << 16
 _DICTIONARY_BYTES = 16 << 20
 
 

@@ -197,35 +197,28 @@ def _sequence(value: int | list[int]) -> list[int]:
 
 
 def _cost(entry: Entry, work: Work, assumed: tuple[str, ...]) -> Cost:
-    notes = dict.fromkeys(work.notes)
-    flops = _fitting(work.flops, notes)
-    read = _fitting(_total(work.reads, notes), notes)
-    written = _fitting(_total(work.writes, notes), notes)
-    outputs = (work.writes or None) if work.outputs is None else work.outputs
-    if read or written:
-        notes |= dict.fromkeys(assumed)
+    notes = list(work.notes)
+    figures = work.flops, _total(work.reads, notes), _total(work.writes, notes)
+    flops, read, written = figures
+    if max(flops or 0, read or 0, written or 0) > _INT64_MAX:
+        raise Missing("too_large")
     if min(flops or 0, read or 0, written or 0) < 0:
         raise Missing("bad_arguments")
-    known = flops is not None or read is not None or written is not None
+    if read or written:
+        notes += assumed
+    outputs = (work.writes or None) if work.outputs is None else work.outputs
     return Cost(
         flops,
         read,
         written,
         None if outputs is None else _encode([out.shape for out in outputs]).decode(),
         work.family or entry.family,
-        "formula" if known else None,
-        "; ".join(notes) or None,
+        None if figures == (None, None, None) else "formula",
+        "; ".join(dict.fromkeys(notes)) or None,
     )
 
 
-def _fitting(figure: int | None, notes: dict[str, None]) -> int | None:
-    if figure is None or figure <= _INT64_MAX:
-        return figure
-    notes["too_large"] = None
-    return None
-
-
-def _total(tensors: Iterable[Tensor] | None, notes: dict[str, None]) -> int | None:
+def _total(tensors: Iterable[Tensor] | None, notes: list[str]) -> int | None:
     """Bytes of tensors; None, with a note, where one of them is of unknown size."""
     if tensors is None:
         return None
@@ -233,7 +226,7 @@ def _total(tensors: Iterable[Tensor] | None, notes: dict[str, None]) -> int | No
     for tensor in tensors:
         size = tensor.nbytes
         if size is None and tensor.numel:
-            notes[_NO_SIZE.get(tensor.dtype, "unknown_dtype")] = None
+            notes.append(_NO_SIZE.get(tensor.dtype, "unknown_dtype"))
             return None
         total += size or 0
     return total

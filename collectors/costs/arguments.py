@@ -36,13 +36,14 @@ class Tensor(msgspec.Struct, frozen=True):
     @property
     def stored(self) -> int:
         """Distinct elements in memory: an expanded (stride 0) dimension counts once."""
-        if self.strides is None or len(self.strides) != len(self.shape):
+        if self.strides is None:
             return self.numel
-        if 0 in self.shape:
-            return 0
-        pairs = [(n, s) for n, s in zip(self.shape, self.strides, strict=True) if s]
-        span = 1 + sum((n - 1) * abs(s) for n, s in pairs)
-        return min(math.prod(n for n, _ in pairs), span)
+        distinct, span = 1, 1
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            if stride or not size:
+                distinct *= size
+                span += (size - 1) * abs(stride)
+        return min(distinct, span) if distinct else 0
 
     @property
     def nbytes(self) -> int | None:

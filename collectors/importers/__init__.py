@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuron_explorer.collectors.assembly import Gathered, assemble, write_trace
-from neuron_explorer.collectors.events import UNKNOWN, Events
+from neuron_explorer.collectors.events import UNKNOWN, Events, Places
 from neuron_explorer.collectors.importers.categories import device_type
 from neuron_explorer.collectors.importers.chrome import ChromeTrace, read_chrome
 from neuron_explorer.collectors.importers.facts import HeaderFacts, read_facts
@@ -115,16 +115,17 @@ def _gather(
     trace: ChromeTrace, facts: HeaderFacts, issues: IssueLog, options: ImportOptions
 ) -> Gathered:
     reader = trace.reader
-    events = Events.freeze(reader.buffer)
+    events = reader.buffer.freeze()
     tracks = _tracks(trace)
     _roles_by_process(events, trace, tracks)
-    _place_hardware(events, tracks)
+    places = _places(events, tracks)
     _report_lost_names(events, issues)
     keep = pair_marks(reader, events.start, events.duration) if reader.marks else None
     return Gathered(
         buffer=reader.buffer,
         events=events,
         tracks=tracks,
+        places=places,
         reported=reader.reported_bytes(),
         base_ns=facts.base_ns,
         rank=facts.rank,
@@ -150,14 +151,20 @@ def _roles_by_process(events: Events, trace: ChromeTrace, tracks: list[Track]) -
         events.role[plain] = np.array(codes, np.int16)[events.track[plain]]
 
 
-def _place_hardware(events: Events, tracks: list[Track]) -> None:
-    """Device and stream of hardware rows whose args name none: their pid and tid."""
-    pids = np.array([_small(track.pid) for track in tracks] or [NULL], np.int32)
-    tids = np.array([_stream(track) for track in tracks] or [NULL], np.int32)
-    work = events.roles("hardware/", "framework/device_annotation")
-    for column, fallback in ((events.device, pids), (events.stream, tids)):
-        rows = np.flatnonzero(work & (column == NULL))
-        column[rows] = fallback[events.track[rows]]
+def _places(events: Events, tracks: list[Track]) -> Places:
+    """Device and stream of hardware and memory rows: from their args, else pid and tid."""
+    rows = np.flatnonzero(events.roles("hardware/", "framework/device_annotation", "memory/"))
+    rows = rows.astype(np.int32)
+    track, of_memory = events.track[rows], events.roles("memory/")[rows]
+    by_pid = np.array([_small(t.pid) for t in tracks] or [NULL], np.int32)[track]
+    by_tid = np.array([_stream(t) for t in tracks] or [NULL], np.int32)[track]
+    device, stream = events.device.of(rows, NULL), events.stream.of(rows, NULL)
+    fallback = ~of_memory
+    return Places(
+        rows,
+        np.where((device == NULL) & fallback, by_pid, device).astype(np.int32),
+        np.where((stream == NULL) & fallback, by_tid, stream).astype(np.int32),
+    )
 
 
 def _small(number: int | None) -> int:

@@ -28,6 +28,11 @@ many happened to arrive together.
 """
 
 MAX_EVENT = WINDOWS[-1]
+
+PAGE = 1 << 14
+"""Characters parsed as a text of their own: an error costs time in proportion to its position,
+since the standard library counts the lines up to it."""
+
 _MARGIN = 1024
 
 
@@ -75,35 +80,45 @@ class EventReader:
             listed: whether they stand in a list; outside of one no commas are due.
             due: whether a comma is due before the first one.
         """
-        buffer, parse, constants = self._buffer, self._strict.parse, self._strict.constants
-        text, raw, index = buffer.text, buffer.raw, buffer.index
+        buffer = self._buffer
         while True:
-            gap = SEPARATOR.match(text, index)
+            page = buffer.text[buffer.index : buffer.index + PAGE]
+            used = self._read_page(page, out, listed=listed, due=due)
+            buffer.index += used
+            if not used:
+                return
+            due = listed
+
+    def _read_page(self, page: str, out: list[bytes], *, listed: bool, due: bool) -> int:
+        """Takes the valid events of one page and returns how much of it they fill."""
+        parse, constants = self._strict.parse, self._strict.constants
+        base, raw, index = self._buffer.index, self._buffer.raw, 0
+        while True:
+            gap = SEPARATOR.match(page, index)
             start = gap.end() if gap else index
-            if not (text.startswith("{", start) if listed else EVENT_OBJECT.match(text, start)):
-                break
+            if not (page.startswith("{", start) if listed else EVENT_OBJECT.match(page, start)):
+                return index
             constants.clear()
             try:
-                value, end = parse(text, start)
+                value, end = parse(page, start)
             except (ValueError, StopIteration, RecursionError):
-                break
-            if constants or (self._doubts and self._doubtful(start, end)):
-                break
+                return index
+            if constants or (self._doubts and self._doubtful(base + start, base + end)):
+                return index
             if not listed and "traceEvents" in value:
-                break
+                return index
             if due and not (gap and gap.group(1)):
-                self.note("missing_comma", start, end)
+                self.note("missing_comma", base + start, base + end)
             if value:
-                out.append(raw[start:end])
+                out.append(raw[base + start : base + end])
             else:
-                self.note("empty_event", start, end)
+                self.note("empty_event", base + start, base + end)
             index, due = end, listed
-        buffer.index = index
 
     def read_any(self, out: list[bytes]) -> Unreadable | None:
         """Takes the event at the index, repaired where need be; None also where more must come."""
         buffer = self._buffer
-        scan = self._strict.scan(buffer.text, buffer.index)
+        scan = self._scan()
         if scan.verdict is Verdict.MORE and not buffer.final and not self._swallowed():
             return self._wait_or_give_up()
         outcome = self._known_end(scan) or self.mend(scan.verdict)
@@ -111,6 +126,17 @@ class EventReader:
             self._emit(outcome, out)
             return None
         return outcome
+
+    def _scan(self) -> Scan:
+        """Strict parse of the event at the index; `end` counts from the start of the text."""
+        buffer = self._buffer
+        size = PAGE
+        while True:
+            scan = self._strict.scan(buffer.text[buffer.index : buffer.index + size], 0)
+            if scan.verdict is not Verdict.MORE or size >= buffer.unread:
+                end = buffer.index + scan.end
+                return Scan(scan.verdict, scan.value, end, scan.constants)
+            size *= 16
 
     def mend(self, verdict: Verdict, *, header: bool = False) -> Repaired | Unreadable | None:
         """Repairs the value at the index, or tells where to go on; None where more must come."""

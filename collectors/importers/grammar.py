@@ -32,6 +32,7 @@ _BORDER = re.compile(
 )
 _BEFORE_BORDER = 256
 _LONGEST_TOKEN = 12
+_LONGEST_MANTISSA = 64
 
 
 class Verdict(Enum):
@@ -83,7 +84,15 @@ def verdict_of(error: Exception, size: int) -> Verdict:
 def may_hold_absurd(text: str) -> bool:
     """Whether `text` may hold a number beyond double precision. Quick, may say yes in vain."""
     # 309 digits in a row cover at least four of every 75th character
-    return bool(_FOUR_DIGITS.search(text[::75]) or _EXPONENT.search(text))
+    if _FOUR_DIGITS.search(text[::75]):
+        return True
+    return any(_ends_number(text, match.start() + 1) for match in _EXPONENT.finditer(text))
+
+
+def _ends_number(text: str, end: int) -> bool:
+    """Whether the digits before `end` are a number of their own, not the middle of a word."""
+    before = text[max(0, end - _LONGEST_MANTISSA) : end].rstrip("0123456789.+-")
+    return not before or before[-1] in ":,[ \t\r\n"
 
 
 def next_border(text: str, start: int, end: int) -> int:

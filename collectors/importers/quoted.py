@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 
 from neuron_explorer.collectors.importers.grammar import EVENT_KEYS, KEY_AND_COLON, WS
 
@@ -27,10 +27,12 @@ _AFTER = {
 }
 _FOLLOWS = {place: re.compile(after) for place, after in _AFTER.items()}
 _CLOSE = {
-    "{": re.compile(rf'"(?={_AFTER["{"]})|(?=,{WS}"(?:{EVENT_KEYS})"{WS}:)'),
+    "{": re.compile(rf'"(?={_AFTER["{"]})|(?<!")(?=,{WS}"(?:{EVENT_KEYS})"{WS}:)'),
     "[": re.compile(rf'"(?={_AFTER["["]})'),
     "": re.compile(rf'"(?={_AFTER[""]})'),
 }
+# a string that seems to hold one of these has lost its closing quote before it
+_FIELD = re.compile(rf',{WS}"(?:pid|tid|ts|dur)"{WS}:')
 _RAW_SPECIAL = re.compile(r'\\"|[\\"\x00-\x1f]')
 _SPECIAL = re.compile(rf'{_ESCAPE}|[\\"\x00-\x1f]')
 _VALID_ESCAPE = re.compile(_ESCAPE)
@@ -66,8 +68,12 @@ def read_strict(text: str, start: int, end: int, place: str) -> Quoted | None:
 
 def read_guessed(text: str, start: int, end: int, place: str, skip: int) -> Iterator[tuple[int, int]]:
     """Bodies `(end of body, end of string)` the string at `start` may have, likeliest first."""
-    closes = _CLOSE[place].finditer(text, start + 1, min(end, start + LONGEST_GUESS))
-    return ((match.start(), match.end()) for match in islice(closes, skip, None))
+    end = min(end, start + LONGEST_GUESS)
+    closes = _CLOSE[place].finditer(text, start + 1, end)
+    field = _FIELD.search(text, start + 1, end)
+    last = field.start() if field else end
+    bodies = ((match.start(), match.end()) for match in closes)
+    return takewhile(lambda body: body[0] <= last, islice(bodies, skip, None))
 
 
 def read_key(text: str, start: int, end: int, *, unescaped: bool) -> Quoted | None:

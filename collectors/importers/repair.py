@@ -22,10 +22,15 @@ _PLAIN = r'"[^"\\\x00-\x1f]*+"'
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,40})(?:\.[0-9]{1,40})?"
 _SCALAR = rf"(?:{_PLAIN}|{_NUMBER}|true|false|null)"
 _FLAT_LIST = rf"\[{WS}(?:{_SCALAR}(?:{WS},{WS}{_SCALAR})*+{WS})?\]"
-_MEMBER = re.compile(
-    rf"{WS}(,?){WS}({_PLAIN}{WS}:{WS}(?:{_SCALAR}|{_FLAT_LIST}))"
-    rf'(?={WS}(?:,?{WS}{KEY_AND_COLON}|\}}{WS}(?:[,\]\}}\{{]|$)))'
+_ITEM = rf"(?:{_SCALAR}|{_FLAT_LIST})"
+_LIST = rf"\[{WS}(?:{_ITEM}(?:{WS},{WS}{_ITEM})*+{WS})?\]"
+_INNER = rf"{_PLAIN}{WS}:{WS}(?:{_SCALAR}|{_LIST})"
+_FLAT_OBJECT = rf"\{{{WS}(?:{_INNER}(?:{WS},{WS}{_INNER})*+{WS})?\}}"
+_SURE_MEMBER = (
+    rf"{_PLAIN}{WS}:{WS}(?:{_SCALAR}|{_LIST}|{_FLAT_OBJECT})"
+    rf"(?={WS}(?:,?{WS}{KEY_AND_COLON}|\}}{WS}(?:[,\]\}}\{{]|$)))"
 )
+_MEMBERS = re.compile(rf"{WS}(,?){WS}({_SURE_MEMBER}(?:{WS},{WS}{_SURE_MEMBER})*+)")
 _ELEMENT = re.compile(rf"{WS}(,?){WS}({_NUMBER}|true|false|null|{_FLAT_LIST})(?={WS}[,\]])")
 _BLANK = re.compile(r"[ \t\r\n]*")
 _GAP = re.compile(r"(?:[ \t\r\n\0]+|/\*.{0,500}?\*/|//[^\n]{0,500})+", re.DOTALL)
@@ -136,10 +141,10 @@ class _Attempt:
     # ---- containers
 
     def _member(self) -> None:
-        match = _MEMBER.match(self._text, self._pos, self._end)
+        match = _MEMBERS.match(self._text, self._pos, self._end)
         if match:
             self._join(commas=len(match.group(1)))
-            self._put_member(match.group(2), match.end())
+            self._put_members(match.group(2), match.end())
             return
         commas = self._gap()
         char = self._peek()
@@ -155,9 +160,9 @@ class _Attempt:
             self._colon()
             self._value("{")
 
-    def _put_member(self, member: str, end: int) -> None:
-        self._has_phase |= member.startswith('"ph"') and len(self._stack) == 1
-        self._out.append(member)
+    def _put_members(self, members: str, end: int) -> None:
+        self._has_phase |= '"ph"' in members and len(self._stack) == 1
+        self._out.append(members)
         self._pos = end
 
     def _only_brace_missing(self, char: str) -> bool:
@@ -309,6 +314,8 @@ class _Attempt:
         token = match.group() if match else ""
         if self._pos + len(token) >= self._end:
             self._fail(hit_end=True)
+        if not token and self._text[self._pos] not in ",]}":
+            self._fail()
         text, kind = scalar(token)
         if kind:
             self._note(kind)

@@ -10,13 +10,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neuron_explorer.collectors.events import SPOOLED, SURROGATE, UNKNOWN, Bools, EventBuffer, Ints
+from neuron_explorer.collectors.events import (
+    CPU_DEVICE,
+    SPOOLED,
+    SURROGATE,
+    UNKNOWN,
+    Bools,
+    EventBuffer,
+    Ints,
+)
 from neuron_explorer.collectors.importers import categories
 from neuron_explorer.collectors.importers.issues import IssueLog
 from neuron_explorer.collectors.interning import NULL, Codes, Column, Interner
-
-CPU = -2
-"""Device code of host memory."""
 
 ITEM_BYTES = {
     **dict.fromkeys(("byte", "char", "bool", "int8", "uint8"), 1),
@@ -28,6 +33,7 @@ ITEM_BYTES = {
 """Bytes an element of the dtypes that c10d writes beside a collective."""
 
 _PAIRED = frozenset("BEbeSF")
+_FLOWS = frozenset("stf")
 _SEPARATOR = "\t"
 
 
@@ -75,22 +81,26 @@ class TableReader:
         self._read_labels(table, phase)
         self._read_marks(table, phase, track, name)
         self._read_bytes(table)
-        resident: dict[str, npt.NDArray[Any]] = {
+        correlation = self._correlation(table)
+        dense: dict[str, npt.NDArray[Any]] = {
             "start": start,
             "duration": self._checked_duration(duration),
-            "correlation": self._correlation(table),
-            "sequence": integers(table["sequence"]),
-            "external_id": integers(table["external_id"]),
             "name": name,
             "role": self._checked_roles(role_codes, start, phase),
             "track": track,
             "inputs": names.inputs.codes(table["inputs"]),
-            "device": _devices(table),
-            "stream": integers(table["stream"], NULL),
-            "call_stack": names.call_stack.codes(table["call_stack"]),
             "backward": integers(table["forward_thread"], 0) > 0,
         }
-        self.buffer.append(resident, _spooled(table, category))
+        flow = np.array([text in _FLOWS for text in self._phases.texts], np.bool_)[phase]
+        sparse: dict[str, npt.NDArray[Any]] = {
+            "correlation": np.where(flow, UNKNOWN, correlation),
+            "sequence": integers(table["sequence"]),
+            "external_id": integers(table["external_id"]),
+            "device": _devices(table),
+            "stream": integers(table["stream"]),
+            "call_stack": _unknown_codes(names.call_stack.codes(table["call_stack"])),
+        }
+        self.buffer.append(dense, sparse, _spooled(table, category, correlation))
 
     def _tracks(self, table: pa.Table) -> Codes:
         pid, tid = Interner(), Interner()
@@ -240,18 +250,27 @@ def _item_sizes(dtype: Column) -> Column:
     return pc.take(sizes, pc.index_in(lowered, names))
 
 
-def _devices(table: pa.Table) -> Codes:
-    device = integers(table["device"], NULL)
-    of_memory = integers(table["device_id"], NULL)
-    host = integers(table["device_type"], NULL) == 0
-    known = pc.is_valid(table["device_type"]).to_numpy()
-    return np.where(known, np.where(host, CPU, of_memory), device).astype(np.int32)
+def _devices(table: pa.Table) -> Ints:
+    of_memory = integers(table["device_id"])
+    kind = integers(table["device_type"])
+    of_memory = np.where(kind == 0, CPU_DEVICE, of_memory)
+    return np.where(kind == UNKNOWN, integers(table["device"]), of_memory)
 
 
-def _spooled(table: pa.Table, category: Codes) -> pa.RecordBatch:
-    columns: list[Column] = [pa.array(category, pa.int32(), mask=category < 0)]
-    columns += [table[name].combine_chunks() for name in SPOOLED.names[1:]]
-    return pa.record_batch(columns, schema=SPOOLED)
+def _unknown_codes(codes: Codes) -> Ints:
+    return np.where(codes == NULL, UNKNOWN, codes.astype(np.int64))
+
+
+def _spooled(table: pa.Table, category: Codes, correlation: Ints) -> pa.RecordBatch:
+    recorded = (correlation == UNKNOWN) | (correlation <= SURROGATE)
+    columns: dict[str, Column] = {
+        "category": pa.array(category, pa.int32(), mask=category < 0),
+        "correlation": pa.array(correlation, pa.int64(), mask=recorded),
+    }
+    for name in SPOOLED.names:
+        if name not in columns:
+            columns[name] = table[name].combine_chunks()
+    return pa.record_batch([columns[name] for name in SPOOLED.names], schema=SPOOLED)
 
 
 def pair_marks(reader: TableReader, start: Ints, duration: Ints) -> Bools:

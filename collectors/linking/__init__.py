@@ -6,14 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuron_explorer.collectors.events import UNKNOWN, Bools, Events, Ints
-from neuron_explorer.collectors.interning import NULL, Codes
+from neuron_explorer.collectors.events import NULL, UNKNOWN, Bools, Events, Ints
 from neuron_explorer.collectors.linking.launches import forwards, launches, ops_by_external_id
 from neuron_explorer.collectors.linking.nesting import NONE, Rows, nearest, nest
-from neuron_explorer.collectors.linking.sources import Sources, host_sources, inherit
-from neuron_explorer.collectors.linking.steps import compiled, phases, steps_by_time, through
+from neuron_explorer.collectors.linking.sources import (
+    SmallCodes,
+    Sources,
+    host_sources,
+    inherit,
+)
+from neuron_explorer.collectors.linking.steps import compiled, phases, steps_by_time
+from neuron_explorer.collectors.memory import give_back
 
 LINK_VIA = ("correlation", "external_id", "time")
+OPS = ("framework/op", "framework/autograd")
 
 _NESTED = (
     "python/",
@@ -40,51 +46,65 @@ class Links:
     parent: Rows
     launch: Rows
     op: Rows
-    forward: Rows
-    via: Codes
+    forward: Rows | None
+    """None where the trace has no backward op."""
+    via: SmallCodes
     """Code into `LINK_VIA`."""
     self_ns: Ints
-    step: Ints
-    phase: np.ndarray[tuple[int], np.dtype[np.int8]]
+    """UNKNOWN for rows that nest in nothing."""
+    step: Rows
+    """Number of the step; NONE outside of all."""
+    phase: SmallCodes
+    """Code into `schema.PHASES`; NULL where it means nothing."""
     compiled: Bools
-    compiled_known: Bools
     sources: Sources
 
 
-def link(events: Events, pid: Rows, user_prefixes: tuple[str, ...] = ()) -> Links:
+def link(events: Events, process_of_track: Rows, user_prefixes: tuple[str, ...] = ()) -> Links:
     """All links of a file's events.
 
     Args:
         events: The events, times repaired.
-        pid: Code of the process of each row.
+        process_of_track: Code of the process of each track.
         user_prefixes: Path prefixes that are the user's own code wherever they lie.
     """
+    launch, hints = launches(events), ops_by_external_id(events)
+    pairs = forwards(events, process_of_track)
+    events.forget_ids()
     nested = events.roles(*_NESTED) & (events.start != UNKNOWN)
-    tree = nest(events.start, events.end, events.track, nested, _slack(events, nested))
+    slack = _slack(events, nested)
+    tree = nest(events.start, events.duration, events.track, nested, slack)
+    give_back()
     hardware = events.roles("hardware/")
-    op_around = _op_around(events, tree.open_at_start, tree.parent)
-    launch = launches(events)
-    op, via = _ops(events, launch, op_around)
-    forward = _inherited(tree.parent, forwards(events, pid))
-    sources = host_sources(events, tree.parent, user_prefixes)
-    inherit(sources, forward >= 0, forward, "forward")
+    parent, self_ns = tree.parent, tree.self_ns
+    op_around = _op_around(events, tree.open_at_start, parent)
+    del tree
+    op, via = _ops(events, launch, op_around, hints)
+    del op_around
+    give_back()
+    forward = _forward(parent, *pairs)
+    sources = _sources(events, parent, forward, launch, op, user_prefixes)
+    np.copyto(self_ns, UNKNOWN, where=~nested)
     giver = np.where(launch >= 0, launch, op)
-    inherit(sources, hardware & (op >= 0), op, "launch")
-    inherit(sources, hardware & (sources.source == NULL), giver, "launch")
-    step = steps_by_time(events)
-    phase = phases(events, tree.parent, sources.module != NULL)
-    in_region = compiled(events, tree.parent)
+    work = np.flatnonzero(hardware & (giver >= 0))
+    phase = phases(events, parent, sources.module != NULL)
+    phase[~nested] = NULL
+    step, in_region = steps_by_time(events), compiled(events, parent)
+    for column in (step, phase, in_region):
+        column[work] = column[giver[work]]
+    if forward is not None:
+        by_op = np.flatnonzero(hardware & (op >= 0))
+        forward[by_op] = forward[op[by_op]]
     return Links(
-        parent=tree.parent,
+        parent=parent,
         launch=launch,
         op=op,
-        forward=np.where(hardware & (op >= 0), forward[op], forward).astype(np.int32),
+        forward=forward,
         via=via,
-        self_ns=np.where(nested, tree.self_ns, UNKNOWN),
-        step=through(step, launch, op, hardware),
-        phase=through(phase.astype(np.int64), launch, op, hardware).astype(np.int8),
-        compiled=through(in_region.astype(np.int64), launch, op, hardware) > 0,
-        compiled_known=nested | (hardware & (giver >= 0)),
+        self_ns=self_ns,
+        step=step,
+        phase=phase,
+        compiled=in_region,
         sources=sources,
     )
 
@@ -98,39 +118,60 @@ def _slack(events: Events, nested: Bools) -> int:
 
 def _op_around(events: Events, opened: Rows, parent: Rows) -> Rows:
     """Innermost framework op that ran when each host row began."""
-    is_op = events.roles("framework/op", "framework/autograd")
+    is_op = events.roles(*OPS)
     above = nearest(parent, is_op, include_self=True)
-    found = np.where(opened >= 0, above[opened], NONE).astype(np.int32)
-    higher, end = nearest(parent, is_op), events.end
-    rows = np.flatnonzero(found >= 0)
+    found = np.where(opened >= 0, above[opened], NONE)
+    del above
+    rows = np.flatnonzero(found >= 0).astype(np.int32)
+    higher = nearest(parent, is_op)
     while len(rows):
-        rows = rows[end[found[rows]] < events.start[rows]]
+        rows = rows[events.end(found[rows]) < events.start[rows]]
         found[rows] = higher[found[rows]]
         rows = rows[found[rows] >= 0]
     return found
 
 
-def _ops(events: Events, launch: Rows, op_around: Rows) -> tuple[Rows, Codes]:
-    hardware = events.roles("hardware/")
-    caller = events.roles("runtime/", "memory/", "host/")
-    op = np.where(caller, op_around, NONE).astype(np.int32)
-    launched = hardware & (launch >= 0)
+def _ops(
+    events: Events, launch: Rows, op_around: Rows, hints: tuple[Rows, Rows]
+) -> tuple[Rows, SmallCodes]:
+    op = np.where(events.roles("runtime/", "memory/", "host/"), op_around, NONE)
+    launched = np.flatnonzero(launch >= 0)
     op[launched] = op_around[launch[launched]]
-    via = np.where(launched, LINK_VIA.index("correlation"), NULL).astype(np.int32)
-    hinted = ops_by_external_id(events, hardware)
-    if _hints_agree(hinted, op, launched):
-        rows = hardware & (op < 0) & (hinted >= 0)
-        op[rows] = hinted[rows]
-        via[rows & ~launched] = LINK_VIA.index("external_id")
+    via = np.full(len(events), NULL, np.int8)
+    via[launched] = LINK_VIA.index("correlation")
+    rows, hinted = hints
+    known = op[rows] >= 0
+    if known.any() and (hinted == op[rows])[known].mean() >= _AGREEMENT:
+        rows, hinted = rows[~known], hinted[~known]
+        op[rows] = hinted
+        via[rows[launch[rows] < 0]] = LINK_VIA.index("external_id")
     return op, via
 
 
-def _hints_agree(hinted: Rows, op: Rows, launched: Bools) -> bool:
-    both = launched & (hinted >= 0) & (op >= 0)
-    return bool(both.any()) and float((hinted[both] == op[both]).mean()) >= _AGREEMENT
+def _forward(parent: Rows, backward_rows: Ints, forward_rows: Ints) -> Rows | None:
+    """Forward op of each row that is a backward op or lies in one; None where none does."""
+    if not len(backward_rows):
+        return None
+    forward = np.full(len(parent), NONE, np.int32)
+    forward[backward_rows] = forward_rows
+    giver = nearest(parent, forward >= 0, include_self=True)
+    return np.where(giver >= 0, forward[giver], NONE)
 
 
-def _inherited(parent: Rows, value: Rows) -> Rows:
-    """A row's own value, else the nearest ancestor's."""
-    giver = nearest(parent, value >= 0, include_self=True)
-    return np.where(giver >= 0, value[giver], NONE).astype(np.int32)
+def _sources(
+    events: Events,
+    parent: Rows,
+    forward: Rows | None,
+    launch: Rows,
+    op: Rows,
+    user_prefixes: tuple[str, ...],
+) -> Sources:
+    sources = host_sources(events, parent, user_prefixes)
+    if forward is not None:
+        inherit(sources, np.flatnonzero(forward >= 0), forward, "forward")
+    by_op = np.flatnonzero(events.roles("hardware/") & (op >= 0))
+    inherit(sources, by_op, op, "launch")
+    by_launch = np.flatnonzero(launch >= 0)
+    by_launch = by_launch[sources.stack[by_launch] == NULL]
+    inherit(sources, by_launch, launch, "launch")
+    return sources

@@ -1,11 +1,11 @@
-"""Hardware work -> the runtime call that launched it -> the framework op around that call."""
+"""Hardware work -> the runtime call that launched it; backward op -> its forward op."""
 
 from __future__ import annotations
 
 import numpy as np
 import polars as pl
 
-from neuron_explorer.collectors.events import UNKNOWN, Bools, Events, Ints
+from neuron_explorer.collectors.events import Events, Ints, Sparse
 from neuron_explorer.collectors.linking.nesting import NONE, Rows
 
 
@@ -15,83 +15,58 @@ def launches(events: Events) -> Rows:
     Where an id was used again, the latest call that began no later than the work counts,
     else (clocks that disagree) the first one after it.
     """
-    timed = events.correlation != UNKNOWN
-    calls = np.flatnonzero(timed & events.roles("runtime/"))
-    work = np.flatnonzero(timed & events.roles("hardware/"))
+    calls = events.correlation.where(events.roles("runtime/"))
+    work = events.correlation.where(events.roles("hardware/"))
     found = np.full(len(events), NONE, np.int32)
-    if len(calls) and len(work):
-        found[work] = _matched(events, calls, work)
+    if not len(calls.rows) or not len(work.rows):
+        return found
+    right, left = _frame(events, calls, "call"), _frame(events, work, "work")
+    matched = left.join_asof(right, on="at", by="id", strategy="backward", check_sortedness=False)
+    late = left.join_asof(right, on="at", by="id", strategy="forward", check_sortedness=False)
+    call = matched["call"].fill_null(late["call"]).fill_null(NONE)
+    found[matched["work"].to_numpy()] = call.to_numpy()
     return found
 
 
-def _matched(events: Events, calls: Ints, work: Ints) -> Rows:
-    def frame(rows: Ints, label: str) -> pl.DataFrame:
-        columns = {
-            "correlation": events.correlation[rows],
-            "at": events.start[rows],
-            label: rows.astype(np.int32),
-        }
-        return pl.DataFrame(columns).sort("at", maintain_order=True)
-
-    right, left = frame(calls, "call"), frame(work, "work")
-    matched = left.join_asof(
-        right, on="at", by="correlation", strategy="backward", check_sortedness=False
-    )
-    late = left.join_asof(
-        right, on="at", by="correlation", strategy="forward", check_sortedness=False
-    )
-    calls_found = matched["call"].fill_null(late["call"]).fill_null(NONE)
-    result = np.full(len(events), NONE, np.int32)
-    result[matched["work"].to_numpy()] = calls_found.to_numpy()
-    return result[work]
+def _frame(events: Events, ids: Sparse, label: str, group: Rows | None = None) -> pl.DataFrame:
+    columns = {"id": ids.values, "at": events.start[ids.rows], label: ids.rows}
+    if group is not None:
+        columns["group"] = group[events.track[ids.rows]]
+    return pl.DataFrame(columns).sort("at", maintain_order=True)
 
 
-def ops_by_external_id(events: Events, rows: Bools) -> Rows:
-    """Ops that carry the same `External id` as the chosen rows, as far as ids are unambiguous.
+def ops_by_external_id(events: Events) -> tuple[Rows, Rows]:
+    """(hardware rows, ops with the same `External id`), where the id is unambiguous.
 
     A hint, for work whose launch the trace does not hold.
     """
-    external_id = events.external_id
-    ops = np.flatnonzero(events.roles("framework/op", "framework/autograd"))
-    ids = external_id[ops]
-    known = ids != UNKNOWN
-    distinct, first, count = np.unique(ids[known], return_index=True, return_counts=True)
-    found = np.full(len(events), NONE, np.int32)
-    wanted = np.flatnonzero(rows & (external_id != UNKNOWN) & (external_id > 0))
-    if not len(distinct) or not len(wanted):
-        return found
-    place = np.minimum(np.searchsorted(distinct, external_id[wanted]), len(distinct) - 1)
-    op = ops[known][first[place]]
-    fits = (distinct[place] == external_id[wanted]) & (count[place] == 1)
-    fits &= events.start[op] <= events.start[wanted]
-    found[wanted[fits]] = op[fits]
-    return found
+    ops = events.external_id.where(events.roles("framework/op", "framework/autograd"))
+    work = events.external_id.where(events.roles("hardware/"))
+    distinct, first, count = np.unique(ops.values, return_index=True, return_counts=True)
+    if not len(distinct) or not len(work.rows):
+        return np.empty(0, np.int32), np.empty(0, np.int32)
+    place = np.minimum(np.searchsorted(distinct, work.values), len(distinct) - 1)
+    op = ops.rows[first[place]]
+    fits = (distinct[place] == work.values) & (count[place] == 1) & (work.values > 0)
+    fits &= events.start[op] <= events.start[work.rows]
+    return work.rows[fits], op[fits]
 
 
-def forwards(events: Events, pid: Rows) -> Rows:
-    """Forward op of each backward op: same process and sequence number, begun last before it."""
-    numbered = events.sequence != UNKNOWN
-    backward = np.flatnonzero(numbered & events.backward)
-    forward = np.flatnonzero(numbered & ~events.backward & events.roles("framework/"))
-    found = np.full(len(events), NONE, np.int32)
-    if not len(backward) or not len(forward):
-        return found
-
-    def frame(rows: Ints, label: str) -> pl.DataFrame:
-        columns = {
-            "pid": pid[rows],
-            "sequence": events.sequence[rows],
-            "at": events.start[rows],
-            label: rows.astype(np.int32),
-        }
-        return pl.DataFrame(columns).sort("at", maintain_order=True)
-
-    matched = frame(backward, "backward").join_asof(
-        frame(forward, "forward"),
-        on="at",
-        by=["pid", "sequence"],
-        strategy="backward",
-        check_sortedness=False,
+def forwards(events: Events, process_of_track: Rows) -> tuple[Ints, Ints]:
+    """(backward rows, forward rows): same process and sequence number, begun last before."""
+    backward = events.sequence.where(events.backward)
+    forward = events.sequence.where(~events.backward & events.roles("framework/"))
+    if not len(backward.rows) or not len(forward.rows):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    matched = (
+        _frame(events, backward, "backward", process_of_track)
+        .join_asof(
+            _frame(events, forward, "forward", process_of_track),
+            on="at",
+            by=["group", "id"],
+            strategy="backward",
+            check_sortedness=False,
+        )
+        .drop_nulls("forward")
     )
-    found[matched["backward"].to_numpy()] = matched["forward"].fill_null(NONE).to_numpy()
-    return found
+    return matched["backward"].to_numpy(), matched["forward"].to_numpy()

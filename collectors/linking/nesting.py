@@ -5,6 +5,7 @@ All of it by whole-array operations on events sorted by (thread, start, longest 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,13 +14,15 @@ import numpy.typing as npt
 from neuron_explorer.collectors.events import Bools, Ints
 
 NONE = -1
+_BITS = 62
+_BLOCK = 1 << 20
 Rows = npt.NDArray[np.int32]
 """Row numbers; NONE where there is none."""
 
 
 @dataclass(frozen=True)
 class Nest:
-    """Parents and self times of the rows it was built from, in all-rows columns."""
+    """Parents and self times of the nested rows; every column has a place for every row."""
 
     parent: Rows
     """Innermost event that encloses the row; else innermost one open when it began."""
@@ -29,143 +32,181 @@ class Nest:
     """Time in which no later-begun event of the thread ran; 0 for rows outside the nest."""
 
 
-def nest(start: Ints, end: Ints, track: Rows, rows: Bools, slack: int = 0) -> Nest:
+def nest(start: Ints, duration: Ints, track: Rows, rows: Bools, slack: int = 0) -> Nest:
     """Nest the chosen rows thread by thread.
 
     Args:
         start: Start of every row, ns.
-        end: End of every row, ns.
+        duration: Duration of every row, ns; below zero counts as none.
         track: Thread of every row.
         rows: Rows that take part.
         slack: How many ns an inner event may outlast the outer one (rounded time stamps).
     """
-    order = _order(start, end, track, np.flatnonzero(rows))
-    s, e, t = start[order], end[order], track[order]
-    outlasting = _previous_outlasting(s, e, t, slack)
-    parent, open_at_start = np.full(len(start), NONE, np.int32), np.full(len(start), NONE, np.int32)
-    self_ns = np.zeros(len(start), np.int64)
-    opened = _open_at_start(s, e + (1 if slack else 0), t, outlasting)
-    enclosing = np.where(_encloses(s, e, outlasting, slack), outlasting, opened)
-    parent[order] = _to_rows(enclosing, order)
-    open_at_start[order] = _to_rows(opened, order)
-    self_ns[order] = _self_time(s, e, t, outlasting)
-    return Nest(parent, open_at_start, self_ns)
+    found = Nest(
+        np.full(len(start), NONE, np.int32),
+        np.full(len(start), NONE, np.int32),
+        np.zeros(len(start), np.int64),
+    )
+    chosen = np.flatnonzero(rows).astype(np.int32)
+    for part in _parts(start, duration, track, chosen, slack):
+        _nest_part(found, *_timeline(start, duration, track, part, slack), slack)
+    return found
 
 
-def _order(start: Ints, end: Ints, track: Rows, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Rows by (track, start, longest first, row)."""
-    if not len(rows):
-        return rows
-    first = start[rows].min()
-    span_bits = int(start[rows].max() - first).bit_length()
-    if int(track.max()).bit_length() + span_bits > 62:
-        return rows[np.lexsort((rows, -end[rows], start[rows], track[rows]))]
-    key = (track[rows].astype(np.int64) << span_bits) | (start[rows] - first)
-    sorted_already = bool((key[1:] >= key[:-1]).all())
-    order = np.arange(len(rows)) if sorted_already else np.argsort(key, kind="stable")
-    _sort_ties(order, key, end[rows])
-    return rows[order]
+def _parts(start: Ints, duration: Ints, track: Rows, rows: Rows, slack: int) -> Iterator[Rows]:
+    """All rows at once where one timeline holds all threads, else thread by thread."""
+    if len(rows):
+        bits = _span_bits(start, duration, rows, slack)
+        if int(track.max()).bit_length() + bits <= _BITS:
+            yield rows
+        else:
+            for thread in np.unique(track[rows]).tolist():
+                yield rows[track[rows] == thread]
 
 
-def _sort_ties(order: npt.NDArray[np.intp], key: Ints, end: Ints) -> None:
-    """Among rows with equal keys put the longest first, in place."""
-    sorted_key = key[order]
-    same = sorted_key[1:] == sorted_key[:-1]
-    tied = np.flatnonzero(np.concatenate([same, [False]]) | np.concatenate([[False], same]))
+def _span_bits(start: Ints, duration: Ints, rows: Rows, slack: int) -> int:
+    """Bits that hold the time from the first start to after the last end."""
+    end = start[rows]
+    first = int(end.min())
+    end += np.maximum(duration[rows], 0)
+    return (int(end.max()) - first + 2 + slack).bit_length()
+
+
+def _timeline(
+    start: Ints, duration: Ints, track: Rows, rows: Rows, slack: int
+) -> tuple[Rows, Ints, Ints]:
+    """Rows by (thread, start, longest first, row), their starts and ends.
+
+    Threads lie one after the other on one timeline, so that no two of them overlap.
+    """
+    bits = _span_bits(start, duration, rows, slack)
+    s = start[rows]
+    s -= s.min()
+    if (track[rows] != track[rows[0]]).any():
+        s |= track[rows].astype(np.int64) << bits
+    if not (s[1:] >= s[:-1]).all():
+        by_start = np.argsort(s, kind="stable")
+        rows, s = rows[by_start], s[by_start]
+    _sort_ties(rows, s, duration)
+    return rows, s, s + np.maximum(duration[rows], 0)
+
+
+def _sort_ties(rows: Rows, s: Ints, duration: Ints) -> None:
+    """Among rows that begin together put the longest first, in place."""
+    same = s[1:] == s[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     if len(tied):
-        places = order[tied]
-        order[tied] = places[np.lexsort((places, -end[places], key[places]))]
+        places = rows[tied]
+        rows[tied] = places[np.lexsort((places, -duration[places], s[tied]))]
 
 
-def _previous_outlasting(s: Ints, e: Ints, t: Rows, slack: int) -> Rows:
-    """Nearest earlier event of the thread that ends no sooner than this one, by jumps.
+def _nest_part(found: Nest, rows: Rows, s: Ints, e: Ints, slack: int) -> None:
+    outlasting = _previous_outlasting(s, e, slack)
+    found.self_ns[rows] = _self_time(s, e, outlasting)
+    opened = _open_at_start(s, e, outlasting, 1 if slack else 0)
+    for block in blocks(len(rows)):
+        place = np.arange(block.start, block.stop, dtype=np.int32)
+        outer = outlasting[block]
+        encloses = (outer >= 0) & _covers(s, e, outer, place, slack)
+        found.open_at_start[rows[block]] = _to_rows(opened[block], rows)
+        found.parent[rows[block]] = _to_rows(np.where(encloses, outer, opened[block]), rows)
+
+
+def blocks(size: int) -> Iterator[slice]:
+    """Stretches that keep temporary arrays small."""
+    for first in range(0, size, _BLOCK):
+        yield slice(first, min(first + _BLOCK, size))
+
+
+def _previous_outlasting(s: Ints, e: Ints, slack: int) -> Rows:
+    """Nearest earlier event that ends no sooner than this one, by jumps.
 
     Everything between an event and its candidate ends sooner than the event. Where the
     candidate does too, the candidate's own candidate keeps that true: so candidates may be
     followed before they are final, and the number of rounds grows with the logarithm.
     """
     candidate = np.arange(-1, len(s) - 1, dtype=np.int32)
-    pending = np.arange(len(s))
-    while len(pending):
-        above = candidate[pending]
-        other = (above >= 0) & (t[above] != t[pending])
-        candidate[pending[other]] = NONE
-        ended = (above >= 0) & ~other & ~_covers(s, e, above, pending, slack)
-        pending = pending[ended]
+
+    def follow(pending: Rows) -> Rows:
+        pending = pending[~_covers(s, e, candidate[pending], pending, slack)]
         candidate[pending] = candidate[candidate[pending]]
+        return pending[candidate[pending] >= 0]
+
+    _settle(np.arange(1, len(s), dtype=np.int32), follow)
     return candidate
 
 
-def _covers(
-    s: Ints, e: Ints, outer: npt.NDArray[np.integer], inner: npt.NDArray[np.integer], slack: int
-) -> Bools:
-    # where stamps are rounded, an instant at the very end may have been inside
-    began_inside = (
-        s[inner] < e[outer] if not slack else (s[inner] < e[outer]) | (s[inner] == e[inner])
-    )
-    covers: Bools = began_inside & (e[outer] + slack >= e[inner])
-    return covers
-
-
-def _encloses(s: Ints, e: Ints, outer: Rows, slack: int) -> Bools:
-    return (outer >= 0) & _covers(s, e, outer, np.arange(len(s)), slack)
-
-
-def _open_at_start(s: Ints, e: Ints, t: Rows, outlasting: Rows) -> Rows:
-    """Innermost earlier event still running when each event began."""
-    found = np.arange(-1, len(s) - 1, dtype=np.int32)
-    found[1:][t[1:] != t[:-1]] = NONE
-    pending = np.flatnonzero(found >= 0)
+def _settle(pending: Rows, advance: Callable[[Rows], Rows]) -> None:
+    """Advance the pending places, block by block, until `advance` returns none of them."""
     while len(pending):
-        above = found[pending]
-        pending = pending[e[above] <= s[pending]]
+        pending = np.concatenate([advance(pending[block]) for block in blocks(len(pending))])
+
+
+def _covers(s: Ints, e: Ints, outer: Rows, inner: Rows, slack: int) -> Bools:
+    covers: Bools = e[outer] + slack >= e[inner]
+    inside = s[inner] < e[outer]
+    if slack:
+        # where stamps are rounded, an instant at the very end may have been inside
+        inside |= (s[inner] == e[inner]) & (s[inner] <= e[outer] + slack)
+    return covers & inside
+
+
+def _open_at_start(s: Ints, e: Ints, outlasting: Rows, late: int) -> Rows:
+    """Innermost earlier event still running when each event began, or `late` ns before."""
+    found = np.arange(-1, len(s) - 1, dtype=np.int32)
+
+    def follow(pending: Rows) -> Rows:
+        pending = pending[e[found[pending]] + late <= s[pending]]
         found[pending] = outlasting[found[pending]]
-        pending = pending[found[pending] >= 0]
+        return pending[found[pending] >= 0]
+
+    _settle(np.arange(1, len(s), dtype=np.int32), follow)
     return found
 
 
-def _self_time(s: Ints, e: Ints, t: Rows, outlasting: Rows) -> Ints:
-    """Own time of each event, by walking from each start to the next one of its thread.
+def _self_time(s: Ints, e: Ints, outlasting: Rows) -> Ints:
+    """Own time of each event, by walking from each start to the next one.
 
     Every stretch goes to whoever began last among those still running, so the sum over a
     thread is its union.
     """
     own = np.zeros(len(s), np.int64)
-    if not len(s):
-        return own
-    last = np.concatenate([t[1:] != t[:-1], [True]])
-    until = np.where(last, np.iinfo(np.int64).max, np.concatenate([s[1:], [0]]))
-    running: npt.NDArray[np.integer] = np.arange(len(s))
-    at, place = s.copy(), np.arange(len(s))
-    while len(running):
-        stop = np.minimum(e[running], until[place])
-        gain = np.maximum(stop - at, 0)
-        own += np.bincount(running, gain, len(s)).astype(np.int64)
-        at = np.maximum(at, stop)
-        above = outlasting[running]
-        going = (above >= 0) & (at < until[place])
-        running, at, place = above[going], at[going], place[going]
+    for block in blocks(len(s)):
+        running = np.arange(block.start, block.stop, dtype=np.int32)
+        until = np.full(len(running), np.iinfo(np.int64).max)
+        following = s[block.start + 1 : block.stop + 1]
+        until[: len(following)] = following
+        at = s[block]
+        while len(running):
+            stop = np.minimum(e[running], until)
+            np.add.at(own, running, np.maximum(stop - at, 0))
+            at = np.maximum(at, stop)
+            running = outlasting[running]
+            going = (running >= 0) & (at < until)
+            running, at, until = running[going], at[going], until[going]
     return own
 
 
-def _to_rows(places: Rows, order: npt.NDArray[np.intp]) -> Rows:
-    if not len(order):
-        return places
-    return np.where(places >= 0, order[places], NONE).astype(np.int32)
+def _to_rows(places: Rows, rows: Rows) -> Rows:
+    return np.where(places >= 0, rows[places], NONE)
 
 
 def nearest(parent: Rows, wanted: Bools, *, include_self: bool = False) -> Rows:
     """Nearest ancestor (or the row itself) that is `wanted`; NONE where there is none."""
-    step = np.where(parent >= 0, parent, NONE).astype(np.int32)
-    # every row points at itself when wanted, else up; pointers are doubled until they rest
-    rows = np.arange(len(parent), dtype=np.int32)
-    jump = np.where(wanted, rows, step)
-    while True:
-        valid = jump >= 0
-        further = np.where(valid, jump[jump], NONE)
-        if np.array_equal(further, jump):
-            break
-        jump = further
+    # every wanted row points at itself, every other one up; pointers double until they rest
+    jump = parent.copy()
+    marked = np.flatnonzero(wanted)
+    jump[marked] = marked
+
+    def follow(moving: Rows) -> Rows:
+        further = jump[jump[moving]]
+        arrived = (further == jump[moving]) | (further < 0)
+        jump[moving] = further
+        return moving[~arrived]
+
+    for block in blocks(len(parent)):
+        moving = np.flatnonzero(~wanted[block] & (parent[block] >= 0)) + block.start
+        _settle(moving.astype(np.int32), follow)
     if include_self:
         return jump
-    return np.where(step >= 0, jump[step], NONE).astype(np.int32)
+    return np.where(parent >= 0, jump[parent], NONE)

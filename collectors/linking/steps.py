@@ -6,8 +6,9 @@ import re
 
 import numpy as np
 
-from neuron_explorer.collectors.events import UNKNOWN, Bools, Events, Ints
-from neuron_explorer.collectors.linking.nesting import NONE, Rows, nearest
+from neuron_explorer.collectors.events import UNKNOWN, Bools, Events
+from neuron_explorer.collectors.linking.nesting import NONE, Rows, blocks, nearest
+from neuron_explorer.collectors.linking.sources import SmallCodes
 from neuron_explorer.schema import PHASES
 
 _STEP = re.compile(r"^ProfilerStep#(\d+)$")
@@ -17,40 +18,31 @@ _COMPILED = re.compile(
 )
 
 
-def steps_by_time(events: Events) -> Ints:
-    """Number of the `ProfilerStep#n` that each row began in; UNKNOWN outside of all."""
-    texts = events.names.name.texts
-    numbers = np.array([_step_number(text) for text in texts] + [UNKNOWN], np.int64)[events.name]
-    marks = np.flatnonzero((numbers != UNKNOWN) & events.roles("framework/annotation"))
-    found = np.full(len(events), UNKNOWN, np.int64)
+def steps_by_time(events: Events) -> Rows:
+    """Number of the `ProfilerStep#n` that each row began in; NONE outside of all."""
+    numbers = np.array([_step_number(text) for text in events.names.name.texts] + [NONE], np.int32)
+    found = np.full(len(events), NONE, np.int32)
+    marks = np.flatnonzero(events.roles("framework/annotation"))
+    marks = marks[(numbers[events.name[marks]] != NONE) & (events.start[marks] != UNKNOWN)]
     if not len(marks):
         return found
     marks = marks[np.argsort(events.start[marks], kind="stable")]
-    place = np.searchsorted(events.start[marks], events.start, side="right") - 1
-    mark = marks[np.maximum(place, 0)]
-    inside = (place >= 0) & (events.start < events.end[mark]) & (events.start != UNKNOWN)
-    inside |= events.start == events.start[mark]
-    found[inside] = numbers[mark[inside]]
+    begins, ends, step = events.start[marks], events.end(marks), numbers[events.name[marks]]
+    for block in blocks(len(events)):
+        start = events.start[block]
+        place = np.searchsorted(begins, start, side="right") - 1
+        inside = (place >= 0) & (start != UNKNOWN)
+        inside &= (start < ends[place]) | (start == begins[place])
+        found[block][inside] = step[place[inside]]
     return found
 
 
 def _step_number(text: str) -> int:
     found = _STEP.match(text)
-    return int(found[1]) if found else UNKNOWN
+    return int(found[1]) if found and len(found[1]) < 10 else NONE
 
 
-def through(values: Ints, launch: Rows, op: Rows, work: Bools) -> Ints:
-    """A host value handed to hardware work: its launch's, else its op's, else its own."""
-    giver = np.where(launch >= 0, launch, op)
-    rows = np.flatnonzero(work & (giver >= 0))
-    handed = values.copy()
-    handed[rows] = values[giver[rows]]
-    return handed
-
-
-def phases(
-    events: Events, parent: Rows, in_module: Bools
-) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+def phases(events: Events, parent: Rows, in_module: Bools) -> SmallCodes:
     """Code into `schema.PHASES` of each host row.
 
     Optimizer and input by torch's own annotations; backward by autograd's rows; forward
@@ -59,7 +51,9 @@ def phases(
     optimizer = events.named(lambda name: name.startswith("Optimizer."))
     reading = events.named(lambda name: name.startswith("enumerate(DataLoader)"))
     autograd = events.backward | events.named(lambda name: name.startswith("autograd::engine"))
-    numbered = (events.sequence != UNKNOWN) & ~events.backward
+    numbered = np.zeros(len(events), np.bool_)
+    numbered[events.sequence.rows] = True
+    numbered &= ~events.backward
     code = {name: place for place, name in enumerate(PHASES)}
     found = np.full(len(events), code["other"], np.int8)
     found[in_module | _under(parent, numbered)] = code["forward"]

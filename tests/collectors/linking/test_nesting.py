@@ -18,9 +18,9 @@ intervals = st.lists(
 def nested(rows: list[Interval], slack: int = 0) -> Nest:
     """Nest of (start, duration, thread) rows."""
     start = np.array([s for s, _, _ in rows], np.int64)
-    end = start + np.array([d for _, d, _ in rows], np.int64)
+    duration = np.array([d for _, d, _ in rows], np.int64)
     track = np.array([t for _, _, t in rows], np.int32)
-    return nest(start, end, track, np.ones(len(rows), np.bool_), slack)
+    return nest(start, duration, track, np.ones(len(rows), np.bool_), slack)
 
 
 def before(rows: list[Interval], inner: int) -> list[int]:
