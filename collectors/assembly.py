@@ -20,6 +20,8 @@ from neuron_explorer.collectors.source_text import source_excerpts
 from neuron_explorer.collectors.writer import TraceWriter
 from neuron_explorer.schema import SCHEMA_VERSION, column_docs
 
+_GROUPS_BETWEEN_TRIMS = 16
+
 
 @dataclass
 class Gathered:
@@ -70,8 +72,10 @@ def write_trace(
 ) -> int:
     """Write all rows and the file's metadata; returns the number of events."""
     written = 0
-    for table in ahead(rows.tables()):
+    for number, table in enumerate(ahead(rows.tables())):
         writer.write(table)
+        if number % _GROUPS_BETWEEN_TRIMS == 0:
+            give_back()
         written += table.num_rows
     writer.describe(
         {

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_explorer.collectors.interning import NULL, Codes, Interner
+from neuron_explorer.errors import OutputError
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -105,7 +106,13 @@ class Spool:
         self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, mode="w"), SPOOLED)
 
     def append(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_batch(batch)
+        try:
+            self._writer.write_batch(batch)
+        except OSError as error:
+            raise OutputError(
+                f"cannot write to the temporary folder {tempfile.gettempdir()}: {error}",
+                hint="set TMPDIR to a folder with more room",
+            ) from error
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All batches; ends the writing."""
@@ -114,7 +121,7 @@ class Spool:
         yield from pa.ipc.open_stream(pa.PythonFile(self._file, mode="r"))
 
     def close(self) -> None:
-        self._writer.close()
+        # closing the writer would write once more, to a disk that may be full
         self._file.close()
 
 
@@ -151,12 +158,13 @@ class EventBuffer:
 
     def freeze(self) -> Events:
         """Whole columns; hands them over, the buffer keeps only the spool and the names."""
-        dense = {}
+        columns: dict[str, Any] = {}
         for name, dtype in DENSE.items():
             parts = self._dense.pop(name)
-            dense[name] = np.concatenate(parts) if parts else np.empty(0, dtype)
-        sparse = {name: Sparse.joined(self._sparse.pop(name)) for name in SPARSE}
-        return Events(**dense, **sparse, names=self.names)
+            columns[name] = np.concatenate(parts) if parts else np.empty(0, dtype)
+        for name in SPARSE:
+            columns[name] = Sparse.joined(self._sparse.pop(name))
+        return Events(**columns, names=self.names)
 
 
 @dataclass
@@ -184,7 +192,8 @@ class Events:
     def end(self, rows: npt.NDArray[Any]) -> Ints:
         """Ends of the given rows; an unknown duration counts as none here."""
         duration = self.duration[rows]
-        return self.start[rows] + np.where(duration == UNKNOWN, 0, duration)
+        ends: Ints = self.start[rows] + np.where(duration == UNKNOWN, 0, duration)
+        return ends
 
     def forget_ids(self) -> None:
         """Free what is read no more once launches are found."""

@@ -47,7 +47,8 @@ class PriceBook:
     def moves_or_computes(self) -> Bools:
         """Which prices are more than nothing; one more place for code NULL."""
         columns = (self.column(field) for field in ("flops", "read_bytes", "write_bytes"))
-        return np.logical_or.reduce([column > 0 for column in columns])
+        found: Bools = np.logical_or.reduce([column > 0 for column in columns])
+        return found
 
 
 def price_ops(events: Events, links: Links) -> PriceBook:

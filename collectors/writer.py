@@ -29,13 +29,19 @@ class TraceWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        self._schema = arrow_schema()
-        encoded: Any = [f.name for f in self._schema if pa.types.is_dictionary(f.type)]
+
+    def __enter__(self) -> Self:
+        self._writer = self._open()
+        return self
+
+    def _open(self) -> parquet.ParquetWriter:
+        schema = arrow_schema()
+        encoded: Any = [f.name for f in schema if pa.types.is_dictionary(f.type)]
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = parquet.ParquetWriter(
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return parquet.ParquetWriter(
                 self._partial,
-                self._schema,
+                schema,
                 compression="zstd",
                 compression_level=1,
                 use_dictionary=encoded,
@@ -44,6 +50,7 @@ class TraceWriter:
                 store_schema=False,
             )
         except OSError as error:
+            self._discard()
             raise self._failed(error) from error
 
     def write(self, rows: pa.Table) -> None:
@@ -61,9 +68,6 @@ class TraceWriter:
             }
         )
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -79,7 +83,11 @@ class TraceWriter:
         except OSError as failure:
             raise self._failed(failure) from failure
         finally:
-            self._partial.unlink(missing_ok=True)
+            self._discard()
+
+    def _discard(self) -> None:
+        if self._partial.exists():
+            self._partial.unlink()
 
     def _failed(self, error: OSError) -> OutputError:
         return OutputError(

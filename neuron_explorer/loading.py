@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from neuron_explorer.collectors.importers import ImportOptions, ImportReport, import_file
 from neuron_explorer.errors import TraceError, UsageError
 from neuron_explorer.progress import Progress
 from neuron_explorer.trace import Trace
@@ -50,28 +49,6 @@ def load(*paths: str | Path, device: str | None = None, progress: Progress | Non
     return opened
 
 
-def import_files(
-    files: Sequence[Path], output: Path, *, progress: Progress | None = None
-) -> list[ImportReport]:
-    """Import one file to `output`, several into the folder `output` as `rank=N.parquet`.
-
-    Raises:
-        ImportFailedError: A file cannot be read.
-        OutputError: The output cannot be written.
-    """
-    if len(files) == 1:
-        return [import_file(files[0], output, progress=progress)]
-    return [
-        import_file(
-            file,
-            output / f"rank={place}.parquet",
-            progress=progress,
-            options=ImportOptions(rank=place),
-        )
-        for place, file in enumerate(files)
-    ]
-
-
 def resolve(paths: Sequence[Path]) -> list[Path]:
     """Files behind files, folders and globs, in name order within each."""
     if not paths:
@@ -112,6 +89,9 @@ def _in_folder(folder: Path) -> Iterator[Path]:
 
 
 def _imported(file: Path, place: int, folder: Path, progress: Progress | None) -> Path:
+    # only now: whoever opens Parquet does not wait for the importer to load
+    from neuron_explorer.collectors.importers import ImportOptions, import_file  # noqa: PLC0415
+
     output = folder / f"{place:04d}.parquet"
     import_file(file, output, progress=progress, options=ImportOptions(rank=place))
     return output

@@ -38,7 +38,7 @@ def meta_cost(
     `torch.utils.flop_counter`, NULL where it does not know the op.
     """
     try:
-        import torch  # noqa: PLC0415 - analysis works without torch
+        import torch
     except ImportError:
         return unknown_cost("no_torch")
     try:
@@ -52,7 +52,7 @@ def meta_cost(
 
 def _measure(torch: Any, name: str, args: list[Arg]) -> Cost:
     overload, positional, named = _overload(torch, name, args)
-    from torch.utils.flop_counter import FlopCounterMode  # noqa: PLC0415
+    from torch.utils.flop_counter import FlopCounterMode
 
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), counter:

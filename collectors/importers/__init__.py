@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from neuron_explorer.collectors.importers.chrome import ChromeTrace, read_chrome
 from neuron_explorer.collectors.importers.facts import HeaderFacts, read_facts
 from neuron_explorer.collectors.importers.issues import IssueLog
 from neuron_explorer.collectors.importers.tables import pair_marks, process_role
-from neuron_explorer.collectors.interning import NULL
+from neuron_explorer.collectors.interning import NULL, Codes
 from neuron_explorer.collectors.rows import TraceRows, Track
 from neuron_explorer.collectors.writer import TraceWriter
 from neuron_explorer.errors import ImportFailedError, UsageError
@@ -82,8 +83,10 @@ def _write(
     facts = read_facts(trace.header, options.rank)
     rows = assemble(_gather(trace, facts, issues, options))
     _report_repairs(rows, issues)
-    metadata = {
-        **facts.metadata(),
+    metadata = facts.metadata()
+    if options.captured_here:
+        metadata["environment"]["hostname"] = platform.node()
+    metadata |= {
         "origin": _origin(path, trace, captured=options.captured_here),
         "import_issues": issues.records(),
     }
@@ -153,8 +156,8 @@ def _roles_by_process(events: Events, trace: ChromeTrace, tracks: list[Track]) -
 
 def _places(events: Events, tracks: list[Track]) -> Places:
     """Device and stream of hardware and memory rows: from their args, else pid and tid."""
-    rows = np.flatnonzero(events.roles("hardware/", "framework/device_annotation", "memory/"))
-    rows = rows.astype(np.int32)
+    chosen = events.roles("hardware/", "framework/device_annotation", "memory/")
+    rows: Codes = np.flatnonzero(chosen).astype(np.int32)
     track, of_memory = events.track[rows], events.roles("memory/")[rows]
     by_pid = np.array([_small(t.pid) for t in tracks] or [NULL], np.int32)[track]
     by_tid = np.array([_stream(t) for t in tracks] or [NULL], np.int32)[track]

@@ -9,6 +9,7 @@ from neuron_explorer.collectors.importers.buffer import ScanBuffer
 from neuron_explorer.collectors.importers.grammar import (
     ABSURD,
     EVENT_OBJECT,
+    PAGE,
     SEPARATOR,
     SURROGATE,
     Scan,
@@ -16,6 +17,7 @@ from neuron_explorer.collectors.importers.grammar import (
     Verdict,
     may_hold_absurd,
     next_border,
+    past_nesting,
 )
 from neuron_explorer.collectors.importers.issues import IssueLog
 from neuron_explorer.collectors.importers.repair import Broken, Note, Repaired, repair
@@ -28,10 +30,6 @@ many happened to arrive together.
 """
 
 MAX_EVENT = WINDOWS[-1]
-
-PAGE = 1 << 14
-"""Characters parsed as a text of their own: an error costs time in proportion to its position,
-since the standard library counts the lines up to it."""
 
 _MARGIN = 1024
 
@@ -118,7 +116,7 @@ class EventReader:
     def read_any(self, out: list[bytes]) -> Unreadable | None:
         """Takes the event at the index, repaired where need be; None also where more must come."""
         buffer = self._buffer
-        scan = self._scan()
+        scan = self._strict.scan(buffer.text, buffer.index)
         if scan.verdict is Verdict.MORE and not buffer.final and not self._swallowed():
             return self._wait_or_give_up()
         outcome = self._known_end(scan) or self.mend(scan.verdict)
@@ -126,17 +124,6 @@ class EventReader:
             self._emit(outcome, out)
             return None
         return outcome
-
-    def _scan(self) -> Scan:
-        """Strict parse of the event at the index; `end` counts from the start of the text."""
-        buffer = self._buffer
-        size = PAGE
-        while True:
-            scan = self._strict.scan(buffer.text[buffer.index : buffer.index + size], 0)
-            if scan.verdict is not Verdict.MORE or size >= buffer.unread:
-                end = buffer.index + scan.end
-                return Scan(scan.verdict, scan.value, end, scan.constants)
-            size *= 16
 
     def mend(self, verdict: Verdict, *, header: bool = False) -> Repaired | Unreadable | None:
         """Repairs the value at the index, or tells where to go on; None where more must come."""
@@ -148,14 +135,16 @@ class EventReader:
                 buffer.wait(window)
                 return None
             last = last or window == MAX_EVENT
-            outcome = self._mend_within(min(end, len(buffer.text)), verdict, header=header, last=last)
+            outcome = self._mend_within(
+                min(end, len(buffer.text)), verdict, header=header, last=last
+            )
             if outcome:
                 return outcome
         return Unreadable(None)
 
-    def mend_to(self, start: int, end: int) -> Repaired | Broken:
+    def mend_header(self, start: int, end: int) -> Repaired | Broken:
         """Repairs the header value that reaches from `start` to `end`."""
-        return repair(self._buffer.text, start, end, unescaped=self._unescaped, header=True)
+        return self._repair(start, end, header=True)
 
     def note_all(self, notes: tuple[Note, ...], start: int, end: int) -> None:
         """Logs what a repair noted.
@@ -185,12 +174,12 @@ class EventReader:
         )
 
     def _swallowed(self) -> bool:
-        """Whether an event that seems to go on and on has taken other events for a list of its own."""
+        """Whether an event that goes on and on has taken other events for a list of its own."""
         buffer = self._buffer
         if buffer.unread < WINDOWS[0]:
             return False
         end = buffer.index + WINDOWS[0]
-        outcome = repair(buffer.text, buffer.index, end, unescaped=self._unescaped)
+        outcome = self._repair(buffer.index, end)
         return isinstance(outcome, Broken) and outcome.swallowed
 
     def _wait_or_give_up(self) -> Unreadable | None:
@@ -208,7 +197,7 @@ class EventReader:
             return Unreadable(scan.end)
         if self._unescaped and "\\" in buffer.text[buffer.index : scan.end]:
             return None
-        outcome = repair(buffer.text, buffer.index, scan.end)
+        outcome = self._repair(buffer.index, scan.end)
         return outcome if isinstance(outcome, Repaired) else Unreadable(scan.end)
 
     def _mend_within(
@@ -216,7 +205,11 @@ class EventReader:
     ) -> Repaired | Unreadable | None:
         """One try with the text up to `end`; None where that is too little to decide on."""
         buffer = self._buffer
-        outcome = repair(buffer.text, buffer.index, end, unescaped=self._unescaped, header=header)
+        outcome: Repaired | Broken
+        if verdict is Verdict.DEEP:
+            outcome = Broken(past_nesting(buffer.text, buffer.index))
+        else:
+            outcome = self._repair(buffer.index, end, header=header)
         if isinstance(outcome, Repaired):
             return outcome if last or outcome.end < end - _MARGIN else None
         if header:
@@ -224,6 +217,10 @@ class EventReader:
         if outcome.hit_end and (not last or verdict is Verdict.MORE):
             return Unreadable(None) if last else None
         return self.resume_after(outcome, end, last=last)
+
+    def _repair(self, start: int, end: int, *, header: bool = False) -> Repaired | Broken:
+        text = self._buffer.text
+        return repair(text, start, end, unescaped=self._unescaped, header=header)
 
     def resume_after(self, broken: Broken, end: int, *, last: bool) -> Unreadable | None:
         """Where to go on after a broken stretch; None where no border is found before `end`."""

@@ -9,13 +9,19 @@ import json
 import re
 from dataclasses import dataclass
 from enum import Enum
-from json.scanner import c_make_scanner
+from itertools import islice
+from json.scanner import make_scanner
+from typing import cast
 
 WS = r"[ \t\r\n]*"
 EVENT_KEYS = (
     "ph|name|cat|pid|tid|ts|dur|args|id|id2|s|tts|tdur|bp|sf|esf|stack|estack|cname|scope|bind_id"
 )
 KEY_AND_COLON = rf'"[^"\\\n]{{0,200}}"{WS}:'
+
+PAGE = 1 << 14
+"""Characters parsed as a text of their own: an error costs time in proportion to its position,
+since the standard library counts the lines up to it."""
 
 SEPARATOR = re.compile(rf"{WS}(,?){WS}")
 BLANKS = re.compile(r"[ \t\r\n\0,]*")
@@ -31,16 +37,19 @@ _BORDER = re.compile(
     rf'\{{{WS}"(?:{EVENT_KEYS})"{WS}:|"traceEvents"{WS}:{WS}(?=\[)|\}}{WS}(?=\]{WS}(?:[\}}\[]|,{WS}"|$))'
 )
 _BEFORE_BORDER = 256
+_BRACKET = re.compile(r"[\[{]")
+_DEEPEST = 500
 _LONGEST_TOKEN = 12
 _LONGEST_MANTISSA = 64
 
 
 class Verdict(Enum):
-    """What the strict parser says of a value: valid, valid as far as it goes, or broken."""
+    """What the strict parser says of a value: valid, valid as far as it goes, or neither."""
 
     VALID = "valid"
     MORE = "more"
     BROKEN = "broken"
+    DEEP = "deep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +67,35 @@ class StrictScanner:
 
     def __init__(self) -> None:
         self.constants: list[str] = []
-        self.parse = c_make_scanner(json.JSONDecoder(parse_constant=self.constants.append))
+        decoder = json.JSONDecoder(parse_constant=self.constants.append)
+        self.parse = make_scanner(cast("make_scanner", decoder))
 
     def scan(self, text: str, index: int) -> Scan:
-        """Parses the value that starts at `index`."""
+        """Parses the value that starts at `index`, in as small a piece of the text as will do."""
+        size = PAGE
+        while True:
+            scan = self._scan_piece(text[index : index + size], index)
+            if scan.verdict is not Verdict.MORE or index + size >= len(text):
+                break
+            size *= 16
+        if scan.verdict is Verdict.DEEP and size > PAGE:
+            # only what the first page shows may decide: it is the same however bytes arrive
+            return Scan(Verdict.BROKEN)
+        return scan
+
+    def _scan_piece(self, piece: str, index: int) -> Scan:
         self.constants.clear()
         try:
-            value, end = self.parse(text, index)
+            value, end = self.parse(piece, 0)
         except (ValueError, StopIteration, RecursionError) as error:
-            return Scan(verdict_of(error, len(text)))
-        return Scan(Verdict.VALID, value, end, bool(self.constants))
+            return Scan(verdict_of(error, len(piece)))
+        return Scan(Verdict.VALID, value, index + end, bool(self.constants))
 
 
 def verdict_of(error: Exception, size: int) -> Verdict:
     """Whether a strict parse failed only because the text of `size` characters ends."""
+    if isinstance(error, RecursionError):
+        return Verdict.DEEP
     if isinstance(error, json.JSONDecodeError):
         ends = error.msg.startswith("Unterminated string") or size - error.pos < _LONGEST_TOKEN
     elif isinstance(error, StopIteration):
@@ -79,6 +103,12 @@ def verdict_of(error: Exception, size: int) -> Verdict:
     else:
         ends = False
     return Verdict.MORE if ends else Verdict.BROKEN
+
+
+def past_nesting(text: str, start: int) -> int:
+    """Index behind so many brackets that no event can hold them all."""
+    brackets = islice(_BRACKET.finditer(text, start), _DEEPEST, _DEEPEST + 1)
+    return next((match.start() for match in brackets), start)
 
 
 def may_hold_absurd(text: str) -> bool:

@@ -32,9 +32,18 @@ _FOLLOWS = re.compile(r"[ \t\r\n\0]*([,}\]]?)")
 _NEXT_KEY = rf'"[^"\\\n]{{1,200}}"{WS}:'
 _KEY_ON_NEW_LINE = re.compile(rf"\n[ \t\r]*(?={_NEXT_KEY})")
 _KEY_ANYWHERE = re.compile(rf"[,\n]{WS}(?={_NEXT_KEY})")
+_NEAR = 1 << 12
 _HARMLESS = frozenset(
-    ("not_a_number", "absurd_number", "bad_utf8", "lone_surrogate", "bad_escape", "nul_byte")
-    + ("control_character", "bad_number")
+    {
+        "absurd_number",
+        "bad_escape",
+        "bad_number",
+        "bad_utf8",
+        "control_character",
+        "lone_surrogate",
+        "not_a_number",
+        "nul_byte",
+    }
 )
 
 
@@ -97,7 +106,7 @@ class HeaderReader:
             self._events.note("big_header_value", start, start + 200)
             buffer.index = scan.end
             return True
-        outcome = self._events.mend_to(start, scan.end)
+        outcome = self._events.mend_header(start, scan.end)
         if isinstance(outcome, Repaired):
             return self._take(key, start, outcome)
         self._put(key, scan.value, start)
@@ -149,13 +158,14 @@ class HeaderReader:
     def _next_key(self, start: int, end: int) -> int:
         """Index of the next key: one that begins a line, as exporters write it, if there is one."""
         text = self._buffer.text
-        events = TRACE_EVENTS.search(text, start, end)
-        limit = events.end() if events else end
-        for pattern in (_KEY_ON_NEW_LINE, _KEY_ANYWHERE):
-            match = pattern.search(text, start, limit)
-            if match:
-                return match.end()
-        return events.start() if events else -1
+        anywhere = _KEY_ANYWHERE.search(text, start, end)
+        if anywhere is None:
+            events = TRACE_EVENTS.search(text, start, end)
+            return events.start() if events else -1
+        near = min(end, start + _NEAR)
+        events = TRACE_EVENTS.search(text, start, near)
+        on_new_line = _KEY_ON_NEW_LINE.search(text, start, events.end() if events else near)
+        return (on_new_line or anywhere).end()
 
 
 def _unquoted(spelled: str) -> str:

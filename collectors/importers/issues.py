@@ -44,7 +44,7 @@ KINDS: dict[str, str] = {
     "unopened_slice": "An end event without its begin.",
     "time_set_aside": "Hardware work stamped 0, or a year from the rest of the trace.",
     "duration_overrun": "Hardware work that runs on over whole later work of its own queue.",
-    "names_lost": "Names that the exporter wrote as `unknown`, as it does where they are not ASCII.",
+    "names_lost": "Names written as `unknown`: what Kineto does to any that is not ASCII.",
 }
 """Every kind the readers of Chrome traces report, with its meaning."""
 

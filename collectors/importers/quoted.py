@@ -66,7 +66,9 @@ def read_strict(text: str, start: int, end: int, place: str) -> Quoted | None:
     return _without_lone_surrogates(match.group(), match.end())
 
 
-def read_guessed(text: str, start: int, end: int, place: str, skip: int) -> Iterator[tuple[int, int]]:
+def read_guessed(
+    text: str, start: int, end: int, place: str, skip: int
+) -> Iterator[tuple[int, int]]:
     """Bodies `(end of body, end of string)` the string at `start` may have, likeliest first."""
     end = min(end, start + LONGEST_GUESS)
     closes = _CLOSE[place].finditer(text, start + 1, end)

@@ -23,8 +23,8 @@ from neuron_explorer.collectors.importers.buffer import ScanBuffer
 from neuron_explorer.collectors.importers.eventreader import (
     WINDOWS,
     EventReader,
-    Unreadable,
     UnescapedFileError,
+    Unreadable,
 )
 from neuron_explorer.collectors.importers.grammar import (
     BLANKS,
@@ -86,10 +86,10 @@ class EventScanner:
         """
         self.closed = self.truncated = False
         self.last_offset: int | None = None
+        self._unescaped = unescaped
         self._buffer = ScanBuffer(offset)
         self._events = EventReader(self._buffer, issues, unescaped=unescaped)
         self._header = HeaderReader(self._buffer, issues, self._events)
-        self._issues = issues
         self._open = ["["] if inside_events else []
         self._comma = _Comma.EITHER
         self._junk_end = -1
@@ -111,8 +111,11 @@ class EventScanner:
             Whether the events come next, so that they may be read elsewhere (see `skip`).
             If not, `head` is unread as before.
         """
-        events = self.feed(head)
-        return not events and self.between_events
+        trial = EventScanner(IssueLog(), unescaped=self._unescaped)
+        if trial.feed(head) or not trial.between_events:
+            return False
+        self.feed(head)
+        return True
 
     def skip(self, size: int) -> None:
         """Counts bytes of whole events that were read elsewhere."""
@@ -172,6 +175,8 @@ class EventScanner:
             buffer.wait_for_more()
             return False
         self._note_gap(buffer.text[buffer.index : end], end)
+        if buffer.position(buffer.index) == self._junk_end:
+            self._junk_end = buffer.position(end)
         buffer.index = end
         return end < len(buffer.text)
 

@@ -146,7 +146,9 @@ class GzipStream:
             action="ignored (offset in the compressed file)",
         )
 
-    def _salvage(self, member: zlib._Decompress, data: bytes, size: int, error: zlib.error) -> bytes:
+    def _salvage(
+        self, member: zlib._Decompress, data: bytes, size: int, error: zlib.error
+    ) -> bytes:
         """What `data` holds before the byte that does not decode."""
         pieces: list[bytes] = []
         produced = used = 0
@@ -247,7 +249,7 @@ def encoding_of(head: bytes) -> tuple[str, int]:
 def _unmarked_encoding(head: bytes) -> str:
     """JSON starts with an ASCII character, so the place of the zeros tells."""
     nonzero = tuple(byte > 0 for byte in head)
-    patterns = {
+    patterns: dict[tuple[bool, ...], str] = {
         (True, False, False, False): "utf-32-le",
         (False, False, False, True): "utf-32-be",
         (True, False, True, False): "utf-16-le",

@@ -188,7 +188,8 @@ def _self_time(s: Ints, e: Ints, outlasting: Rows) -> Ints:
 
 
 def _to_rows(places: Rows, rows: Rows) -> Rows:
-    return np.where(places >= 0, rows[places], NONE)
+    found: Rows = np.where(places >= 0, rows[places], NONE)
+    return found
 
 
 def nearest(parent: Rows, wanted: Bools, *, include_self: bool = False) -> Rows:
@@ -200,13 +201,14 @@ def nearest(parent: Rows, wanted: Bools, *, include_self: bool = False) -> Rows:
 
     def follow(moving: Rows) -> Rows:
         further = jump[jump[moving]]
-        arrived = (further == jump[moving]) | (further < 0)
+        moves: Bools = (further != jump[moving]) & (further >= 0)
         jump[moving] = further
-        return moving[~arrived]
+        return moving[moves]
 
     for block in blocks(len(parent)):
         moving = np.flatnonzero(~wanted[block] & (parent[block] >= 0)) + block.start
         _settle(moving.astype(np.int32), follow)
     if include_self:
         return jump
-    return np.where(parent >= 0, jump[parent], NONE)
+    above: Rows = np.where(parent >= 0, jump[parent], NONE)
+    return above

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from generator import generate
 
 SOURCE = "kineto/mi300-diffusion-sd35.json.gz"

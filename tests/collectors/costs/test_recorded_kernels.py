@@ -195,6 +195,23 @@ PRODUCTS = [
         "aten::scaled_dot_product_attention", F.scaled_dot_product_attention, (Q, K, V), "attention"
     ),
 ]
+HIDDEN = f32(1, 3, 6)
+RECURRENT = [f32(24, 8), f32(24, 6), f32(24), f32(24)]
+FLAGS = (True, 1, 0.0, True, False, False)
+PRODUCTS += [
+    Case(
+        "aten::lstm",
+        lambda x, h, c, *w: torch.lstm(x, (h, c), w, *FLAGS),
+        (f32(5, 3, 8), HIDDEN, HIDDEN, *RECURRENT),
+        "matmul",
+    ),
+    Case(
+        "aten::gru",
+        lambda x, h, *w: torch.gru(x, h, w, *FLAGS),
+        (f32(5, 3, 8), HIDDEN, *(f32(18, 8), f32(18, 6), f32(18), f32(18))),
+        "matmul",
+    ),
+]
 
 LOSSES = [
     Case("aten::mse_loss", F.mse_loss, (A, B), "loss"),

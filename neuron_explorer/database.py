@@ -1,0 +1,119 @@
+"""An in-memory DuckDB instance that shows the files of a trace as the documented views."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import duckdb
+import pyarrow as pa
+
+from neuron_explorer.schema import COLUMNS, type_name
+from neuron_explorer.trace_files import TraceFile
+from neuron_explorer.view_files import View, hot_views_in, views
+
+# Python variables of the caller are no tables, and nothing of this program is a DuckDB file
+# (a database file would be locked against every other reader while one writes).
+_SETTINGS = "SET python_enable_replacements = false; SET TimeZone = 'UTC'"
+
+
+class Database:
+    """The views over some files; its tables are facts about them and views worth keeping."""
+
+    def __init__(
+        self,
+        files: Sequence[TraceFile],
+        facts: dict[str, pa.Table],
+        *,
+        memory_limit_bytes: int,
+        spill_folder: str,
+    ) -> None:
+        """Create every view.
+
+        Args:
+            files: Checked files of one trace.
+            facts: Small tables by name; they become `raw.<name>`.
+            memory_limit_bytes: Bound on DuckDB's own memory.
+            spill_folder: Where larger intermediate results may go; empty forbids it.
+        """
+        self.files = list(files)
+        self._connection = duckdb.connect()
+        self._lock = threading.RLock()
+        self._filled: set[str] = set()
+        self._connection.execute(_SETTINGS)
+        self._connection.execute(f"SET memory_limit = '{memory_limit_bytes} B'")
+        self._connection.execute(f"SET temp_directory = {_literal(spill_folder)}")
+        self._connection.execute("CREATE SCHEMA raw")
+        for name, table in facts.items():
+            self._copy_in(name, table)
+        self._connection.execute(f"CREATE VIEW raw.events AS {_events_sql(self.files)}")
+        self._connection.execute("BEGIN")
+        for view in views().values():
+            self._create(view)
+        self._connection.execute("COMMIT")
+
+    def lock_down(self) -> None:
+        """From here on no file but the trace's own is readable, and no setting changes."""
+        paths = ", ".join(_literal(str(file.path.absolute())) for file in self.files)
+        self._connection.execute(f"SET allowed_paths = [{paths}]")
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+
+    def cursor_for(self, query: str) -> duckdb.DuckDBPyConnection:
+        """A cursor of the caller's own, the tables that `query` leans on being ready."""
+        with self._lock:
+            for view in hot_views_in(query):
+                self._fill(view)
+            return self._connection.cursor()
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _fill(self, view: View) -> None:
+        if view.name not in self._filled:
+            self._connection.execute(f"INSERT INTO {view.name} {view.sql}")
+            self._filled.add(view.name)
+
+    def _create(self, view: View) -> None:
+        if view.materialize:
+            # a table from the start, so that whatever reads it binds to a table and not to a query
+            sort, end = "TABLE", "WITH NO DATA"
+        else:
+            sort, end = "VIEW", ""
+        comments = [f"COMMENT ON {sort} {view.name} IS {_literal(view.doc)}"]
+        comments += [
+            f"COMMENT ON COLUMN {view.name}.{column} IS {_literal(meaning)}"
+            for column, meaning in view.columns.items()
+        ]
+        self._connection.execute(f"CREATE {sort} {view.name} AS {view.sql}\n{end}")
+        self._connection.execute("; ".join(comments))
+
+    def _copy_in(self, name: str, table: pa.Table) -> None:
+        # copied, not only registered: cursors do not see what is registered
+        self._connection.register("incoming", table)
+        self._connection.execute(f"CREATE TABLE raw.{name} AS SELECT * FROM incoming")
+        self._connection.unregister("incoming")
+
+
+def _events_sql(files: Sequence[TraceFile]) -> str:
+    """One scan where the files are alike; one a file where ranks move or columns differ."""
+    alike = len({(file.columns, file.rank_shift) for file in files}) == 1
+    groups = [list(files)] if alike else [[file] for file in files]
+    return "\nUNION ALL\n".join(_scan_sql(group) for group in groups)
+
+
+def _scan_sql(files: Sequence[TraceFile]) -> str:
+    present, shift = set(files[0].columns), files[0].rank_shift
+    selected = []
+    for column in COLUMNS:
+        # a file of an older minor version lacks the columns added since
+        value = column.name if column.name in present else "NULL"
+        value = f"{value} + {shift}" if column.name == "rank" and shift else value
+        selected.append(f"CAST({value} AS {type_name(column)}) AS {column.name}")
+    paths = ", ".join(_literal(str(file.path.absolute())) for file in files)
+    return f"SELECT {', '.join(selected)} FROM read_parquet([{paths}])"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,122 @@
+"""What a trace holds and what it lacks, for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from neuron_explorer.reports import console, formats, layout
+from neuron_explorer.reports.evidence import device_names
+from neuron_explorer.reports.overview import GIVES, Overview, Row
+from neuron_explorer.reports.tables import markdown_text
+from neuron_explorer.reports.text import NARROW, header, steps
+
+MOST_ISSUES = 10
+
+
+def info_text(seen: Overview, page: console.Page) -> str:
+    """The whole page of `info`."""
+    parts = [
+        *header(seen, page.width),
+        *_health(seen),
+        *_layers(seen, page.width),
+        *_capture(seen),
+        *_issues(seen),
+    ]
+    return console.render(parts, page)
+
+
+def info_markdown(seen: Overview) -> str:
+    """The same as markdown."""
+    lines = [f"### {markdown_text(', '.join(seen.files))}", ""]
+    lines += [
+        f"- devices: {markdown_text(device_names(seen))}",
+        f"- steps: {steps(seen)}",
+        f"- busy: {formats.share(seen.busy_share)}",
+        f"- health: **{seen.status}**",
+    ]
+    lines += [f"  - {status}: {markdown_text(said)}" for status, said in _unhealthy(seen)]
+    lines += ["", "| layer | kind | events |", "| --- | --- | ---: |"]
+    lines += [f"| {r['layer']} | {r['kind']} | {formats.count(r['events'])} |" for r in seen.layers]
+    lines += ["", *(f"- {_option(name, on)}" for name, on in seen.capture.items())]
+    lines += [f"- {markdown_text(_issue(row))}" for row in seen.issues]
+    return "\n".join(lines) + "\n"
+
+
+def _unhealthy(seen: Overview) -> list[tuple[str, str]]:
+    """Status and words of each failed check; what several ranks share is said once."""
+    ranks: dict[tuple[str, str], list[int]] = {}
+    for row in seen.health:
+        if row["status"] != "ok":
+            ranks.setdefault((row["status"], str(row["message"])), []).append(row["rank"])
+    return [(status, said + _of_ranks(seen, who)) for (status, said), who in ranks.items()]
+
+
+def _of_ranks(seen: Overview, ranks: Sequence[int]) -> str:
+    if not seen.many_ranks:
+        return ""
+    return f" (rank {', '.join(map(str, ranks))})" if len(ranks) < seen.ranks else " (every rank)"
+
+
+def _health(seen: Overview) -> Iterator[RenderableType]:
+    for status, said in _unhealthy(seen):
+        mark = layout.line((f"{status:<5}", layout.STATUS[status]))
+        yield layout.hanging(mark, layout.text(said), 2)
+
+
+def _layers(seen: Overview, width: int) -> Iterator[RenderableType]:
+    yield layout.heading("events")
+    totals = _by_layer(seen.layers)
+    bars = formats.spark([count for _, count, _ in totals], 16 if width > NARROW else 6)
+    rows = []
+    for (layer, count, kinds), drawn in zip(totals, bars, strict=True):
+        said = layout.line((drawn, "blue"), f" {formats.count(count):>9}  ", (kinds, "dim"))
+        rows.append((layer, said))
+    yield layout.pairs(rows, 2)
+
+
+def _by_layer(rows: Sequence[Row]) -> list[tuple[str, int, str]]:
+    """Layer, events, and its kinds in words; the largest layer first."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(str(row["layer"]), []).append(row)
+    totals = [(k, sum(r["events"] for r in v), _kinds(v)) for k, v in found.items()]
+    return sorted(totals, key=lambda total: (-total[1], total[0]))
+
+
+def _kinds(rows: Sequence[Row]) -> str:
+    return ", ".join(f"{row['kind']} {formats.count(row['events'])}" for row in rows)
+
+
+def _capture(seen: Overview) -> Iterator[RenderableType]:
+    yield layout.heading("captured with")
+    for name, on in seen.capture.items():
+        style = {True: "green", False: "yellow", None: "dim"}[on]
+        yield layout.hanging(Text("  "), Text(_option(name, on), style=style))
+
+
+def _option(name: str, on: bool | None) -> str:  # noqa: FBT001  three-valued, not a switch
+    if on:
+        return f"{name}: on"
+    said = "off" if on is False else "unknown"
+    return f"{name}: {said} ({name}=True gives {GIVES[name]})"
+
+
+def _issues(seen: Overview) -> Iterator[RenderableType]:
+    if not seen.issues:
+        return
+    yield layout.heading("import issues")
+    for row in seen.issues[:MOST_ISSUES]:
+        yield layout.hanging(Text("  "), layout.text(_issue(row)))
+    if len(seen.issues) > MOST_ISSUES:
+        yield Text(f"  and {len(seen.issues) - MOST_ISSUES} kinds more", style="dim")
+
+
+def _issue(row: Row) -> str:
+    """`3 x negative_duration: set to unknown (first at byte 1,234)`."""
+    first = row["first_position"]
+    at = "" if first is None else f" (first at {formats.count(first)})"
+    example = f", such as {formats.name(str(row['example']), 60)}" if row["example"] else ""
+    return f"{formats.count(row['count'])} x {row['kind']}: {row['action']}{example}{at}"

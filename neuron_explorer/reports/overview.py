@@ -1,0 +1,149 @@
+"""What a trace is, before anybody judges it: files, devices, steps, layers, health."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from neuron_explorer.errors import ExitCode
+from neuron_explorer.trace import Trace
+
+Row = Mapping[str, Any]
+
+GIVES = {
+    "record_shapes": "bytes, FLOPs and what bounds each kernel",
+    "with_stack": "the source line of every op",
+    "profile_memory": "allocations and peak memory",
+    "with_modules": "the module path of every op",
+}
+"""What each capture option of torch.profiler adds to a trace."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Training steps, over all ranks; times are means in nanoseconds."""
+
+    count: int
+    mean_ns: int | None
+    min_ns: int | None
+    max_ns: int | None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Rows of the views, as they are, for whichever front end shows them."""
+
+    files: Sequence[str]
+    """As the caller named them."""
+    tool: str
+    truncated: bool
+    """Whether a file of the capture ended early."""
+    devices: Sequence[Row]
+    steps: Steps
+    health: Sequence[Row]
+    layers: Sequence[Row] = ()
+    issues: Sequence[Row] = ()
+    capture: Mapping[str, bool | None] = field(default_factory=dict)
+
+    @property
+    def ranks(self) -> int:
+        return len({device["rank"] for device in self.devices}) or 1
+
+    @property
+    def many_ranks(self) -> bool:
+        return self.ranks > 1
+
+    @property
+    def busy_share(self) -> float | None:
+        """Time in which a device worked over the time it was seen, 0 to 1; None = unknown."""
+        spans = [(d["busy_ns"], d["span_ns"]) for d in self.devices if d["span_ns"]]
+        if not spans:
+            return None
+        return float(sum(busy for busy, _ in spans) / sum(span for _, span in spans))
+
+    @property
+    def recorded_ns(self) -> int | None:
+        """Time the savings are a part of: all steps of a rank, or else what a device was seen."""
+        if self.steps.count and self.steps.mean_ns is not None:
+            return self.steps.mean_ns * self.steps.count // self.ranks
+        return max(
+            (device["span_ns"] for device in self.devices if device["span_ns"]), default=None
+        )
+
+    @property
+    def status(self) -> str:
+        """The worst of all checks: ok, warn or bad."""
+        if self.truncated:
+            return "bad"
+        found = {row["status"] for row in self.health}
+        return next((status for status in ("bad", "warn") if status in found), "ok")
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return ExitCode.UNTRUSTED if self.status == "bad" else ExitCode.OK
+
+
+def overview(trace: Trace, files: Sequence[str]) -> Overview:
+    """Ask the views; `files` are the names the caller used."""
+    metadata = _metadata(trace)
+    origins = metadata.get("origin", [])
+    return Overview(
+        files=tuple(files),
+        tool=", ".join(sorted({str(o.get("tool") or "") for o in origins} - {""})),
+        truncated=any(bool(o.get("truncated")) for o in origins),
+        devices=_rows(trace, "SELECT * FROM devices ORDER BY rank, device"),
+        steps=_steps(trace),
+        health=_rows(trace, _HEALTH),
+        layers=_rows(trace, _LAYERS),
+        issues=_rows(trace, _ISSUES),
+        capture=_capture(metadata.get("capture", [])),
+    )
+
+
+_HEALTH = """
+SELECT rank, check_name, status, value, threshold, message FROM health
+ORDER BY CASE status WHEN 'bad' THEN 0 WHEN 'warn' THEN 1 ELSE 2 END, rank, check_name
+"""
+_LAYERS = """
+SELECT layer, kind, count(*) AS events, CAST(sum(duration_ns) AS BIGINT) AS duration_ns
+FROM events GROUP BY ALL ORDER BY layer, events DESC, kind
+"""
+_ISSUES = """
+SELECT rank, file, kind, "count", first_position, example, action FROM import_issues
+ORDER BY "count" DESC, rank, kind, file
+"""
+_STEPS = """
+SELECT count(*) AS count, CAST(round(avg(duration_ns)) AS BIGINT) AS mean_ns,
+    min(duration_ns) AS min_ns, max(duration_ns) AS max_ns
+FROM steps
+"""
+
+
+def _rows(trace: Trace, query: str) -> tuple[Row, ...]:
+    return tuple(trace.sql(query).to_pylist())
+
+
+def _steps(trace: Trace) -> Steps:
+    (row,) = _rows(trace, _STEPS)
+    return Steps(**row)
+
+
+def _metadata(trace: Trace) -> dict[str, list[Any]]:
+    """Values of every file by key."""
+    found: dict[str, list[Any]] = {}
+    for row in _rows(trace, "SELECT key, value FROM trace_metadata ORDER BY rank, file, key"):
+        found.setdefault(row["key"], []).append(json.loads(row["value"]))
+    return found
+
+
+def _capture(options: Sequence[Mapping[str, bool | None]]) -> dict[str, bool | None]:
+    """An option is on when every file had it, off when one had not, unknown otherwise."""
+    return {key: _agreed([given.get(key) for given in options]) for key in GIVES}
+
+
+def _agreed(values: Sequence[bool | None]) -> bool | None:
+    if False in values:
+        return False
+    return True if values and None not in values else None

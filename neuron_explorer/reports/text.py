@@ -1,0 +1,169 @@
+"""The findings as a person sees them in ten seconds, at 80 columns or at 40."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.text import Text
+
+from neuron_explorer.findings import Finding
+from neuron_explorer.reports import console, formats, layout
+from neuron_explorer.reports.evidence import saving, seen_in_short, where
+from neuron_explorer.reports.judgement import Judgement
+from neuron_explorer.reports.overview import Overview
+
+INDENT = 5
+NARROW = 60
+MOST_DEVICES = 8
+
+
+def findings_text(judgement: Judgement, page: console.Page) -> str:
+    """The whole page of `analyze`."""
+    parts = [
+        *header(judgement.overview, page.width),
+        *_findings(judgement, page.width),
+        *_not_applicable(judgement),
+        *_next(judgement),
+    ]
+    return console.render(parts, page)
+
+
+def header(seen: Overview, width: int) -> Iterator[RenderableType]:
+    """What was looked at: files, devices with their busy share, steps, health."""
+    yield Text(formats.shorten(", ".join(map(formats.name, seen.files)), width), style="bold")
+    rows = [("device", body) for body in _devices(seen, width)]
+    rows += [("steps", Text(steps(seen)))]
+    rows += [("busy", _busy(seen, width)), ("health", health(seen))]
+    yield layout.pairs(rows)
+
+
+def steps(seen: Overview) -> str:
+    """`3 of 12.3 ms each`, or that there are none."""
+    found = seen.steps
+    if not found.count:
+        return "none marked"
+    each = " each" if found.count > 1 else ""
+    return f"{found.count} of {formats.duration(found.mean_ns)}{each}"
+
+
+def health(seen: Overview) -> Text:
+    """The worst status, and how many checks stand behind it."""
+    status = seen.status
+    if status == "ok":
+        return layout.line(
+            ("ok", layout.STATUS["ok"]), f", {len(seen.health)} of {len(seen.health)} checks"
+        )
+    said = "do not trust these numbers" if status == "bad" else "read with care"
+    cut = "; the trace is cut short" if seen.truncated else ""
+    return layout.line((status, layout.STATUS[status]), f": {said}{cut}")
+
+
+def _devices(seen: Overview, width: int) -> Iterator[Text]:
+    shown = seen.devices[:MOST_DEVICES]
+    for row in shown:
+        rank = f"rank {row['rank']} " if seen.many_ranks else ""
+        chip = formats.name(str(row["chip"])) if row["chip"] else _no_chip(str(row["device"]))
+        named = f"{rank}{formats.name(str(row['device']))}"
+        bar = layout.share_bar(_share(row), 10) if len(shown) > 1 else Text()
+        room = width - 9 - (bar.cell_len + 2 if bar else 0)
+        yield layout.line(formats.shorten(f"{named}  {chip}", room), "  ", bar)
+    if len(seen.devices) > len(shown):
+        yield Text(f"and {len(seen.devices) - len(shown)} more", style="dim")
+    if not shown:
+        yield Text("no work on any device")
+
+
+def _no_chip(device: str) -> str:
+    told = (
+        ": neuron-explorer calibrate measures it" if device == "cpu" else ": name it with --device"
+    )
+    return f"chip unknown{told}"
+
+
+def _share(row: Mapping[str, object]) -> float | None:
+    busy, span = row["busy_ns"], row["span_ns"]
+    if isinstance(busy, int) and isinstance(span, int) and span:
+        return busy / span
+    return None
+
+
+def _busy(seen: Overview, width: int) -> Text:
+    return layout.share_bar(seen.busy_share, 30 if width > NARROW else 12)
+
+
+def _findings(judgement: Judgement, width: int) -> Iterator[RenderableType]:
+    yield Text("")
+    if not judgement.findings:
+        yield Text("No waste found by the analyzers that could judge this trace.", style="green")
+    for number, finding in enumerate(judgement.shown, 1):
+        yield from _finding(number, finding, judgement.overview, width)
+    if judgement.hidden:
+        yield Text(f"and {judgement.hidden} more: --limit 0 shows all\n", style="dim")
+
+
+def _finding(number: int, finding: Finding, seen: Overview, width: int) -> Iterator[RenderableType]:
+    mark, style = layout.MARKS[finding.severity]
+    lead = layout.line(f"{number:>2} ", (mark, style), " ")
+    body = layout.line(
+        (saving(finding, seen), "bold green"), "  ", (formats.name(finding.title), "bold")
+    )
+    yield layout.hanging(lead, body)
+    room = width - INDENT
+    if finding.source_file is not None:
+        yield from _source(finding, room)
+    elif finding.module:
+        yield layout.indent(Text(formats.name(finding.module, room), style="cyan"), INDENT)
+    yield layout.indent(_facts(finding, width), INDENT)
+    if finding.advice:
+        arrow = Text("→ ", style="green")
+        yield layout.hanging(arrow, layout.text(finding.advice), INDENT)
+    yield Text("")
+
+
+def _source(finding: Finding, room: int) -> Iterator[RenderableType]:
+    place = where(finding, room)
+    code = formats.name((finding.source_text or "").strip())
+    left = room - cell_len(place) - 2
+    if code and left >= min(cell_len(code), 24):
+        shown = layout.line((place, "cyan"), "  ", (formats.clip(code, left), "dim"))
+        yield layout.indent(shown, INDENT)
+        return
+    yield layout.indent(Text(place, style="cyan"), INDENT)
+    if code:
+        yield layout.indent(Text(formats.clip(code, room - 2), style="dim"), INDENT + 2)
+
+
+def _facts(finding: Finding, width: int) -> Text:
+    """The share of device time as a bar, then what was seen, with its numbers."""
+    said = formats.name(seen_in_short(finding))
+    if finding.share is None:
+        return Text(said)
+    drawn = layout.share_bar(finding.share, 10 if width > NARROW else 6, "magenta")
+    return layout.line(drawn, f" of device time. {said}")
+
+
+def _not_applicable(judgement: Judgement) -> Iterator[RenderableType]:
+    if not judgement.not_applicable:
+        return
+    yield Text("not applicable", style="dim")
+    for reason, names in judgement.not_applicable_by_reason().items():
+        said = layout.text(f"{', '.join(names)}: {reason}", "dim")
+        yield layout.hanging(Text("  "), said)
+    yield Text("")
+
+
+def _next(judgement: Judgement) -> Iterator[RenderableType]:
+    named = judgement.overview.files[0]
+    file = shlex.quote(named)
+    commands = [f'neuron-explorer sql {file} "SELECT * FROM lines"']
+    if judgement.hidden:
+        commands.append(f"neuron-explorer analyze {file} --limit 0")
+    if Path(named).suffix in {".json", ".gz"}:
+        commands.append(f"neuron-explorer import {file}  # then all is faster")
+    yield Text("next", style="bold")
+    for command in commands:
+        yield layout.hanging(Text("  "), layout.text(command, "dim"))

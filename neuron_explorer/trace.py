@@ -1,0 +1,164 @@
+"""Trace files opened for questions: documented views in an in-memory DuckDB.
+
+Only Parquet is read and no DuckDB file is ever opened, so any number of readers may look at a
+trace at once, whether or not something is writing the next one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import uuid
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from neuron_explorer.database import Database
+from neuron_explorer.findings import Finding
+from neuron_explorer.sandbox import DEFAULT_MEMORY_BYTES, QueryResult
+from neuron_explorer.sandbox_process import Sandbox
+from neuron_explorer.trace_facts import fact_tables
+from neuron_explorer.trace_files import TraceFile, read_trace_files
+
+_TRUSTED_MEMORY_BYTES = 2 * 1024**3
+
+
+class Trace:
+    """One trace of one or more ranks, ready for SQL. Safe to use from several threads."""
+
+    def __init__(self, files: Sequence[TraceFile], device: str | None) -> None:
+        self._files = list(files)
+        self.device_override = device
+        self._facts = fact_tables(self._files, device)
+        self._lock = threading.Lock()
+        self._opened: Database | None = None
+        self._sandbox = Sandbox(self.files, device)
+        self._cleanups: list[weakref.finalize[..., Trace]] = []
+
+    @classmethod
+    def open(cls, paths: Sequence[Path], device: str | None = None) -> Trace:
+        """Open the files of one trace.
+
+        Args:
+            paths: Parquet files, usually one a rank. Files that claim the same rank are
+                renumbered by position; `import_issues` says so.
+            device: Chip (name, or path of a chip file) to judge by; its figures count as
+                modelled unless the trace was recorded on that very chip.
+
+        Raises:
+            TraceError: A file is missing, not a trace, or of a newer schema.
+            DeviceError: `device` names no chip.
+        """
+        return cls(read_trace_files(paths), device)
+
+    @property
+    def files(self) -> list[Path]:
+        return [file.path for file in self._files]
+
+    @property
+    def metadata(self) -> Mapping[Path, Mapping[str, Any]]:
+        """Decoded metadata of each file, by path; keys as in `schema.METADATA_KEYS`."""
+        return {file.path: file.metadata for file in self._files}
+
+    def sql(self, query: str, params: Mapping[str, object] | None = None) -> pa.Table:
+        """Run a query of this program's own; callable from any thread.
+
+        Args:
+            query: One SELECT over the views, with `$name` for parameters.
+            params: A value for each parameter and no others.
+
+        Returns:
+            The rows. Sums of integers are integers, although DuckDB's are 128 bits wide.
+
+        Raises:
+            duckdb.Error: The query does not run.
+        """
+        with self._database().cursor_for(query) as cursor:
+            rows: pa.Table = cursor.sql(query, params=dict(params or {})).to_arrow_table()
+        return _with_plain_integers(rows)
+
+    def query(
+        self,
+        text: str,
+        *,
+        limit: int | None = 10_000,
+        timeout_s: float | None = 30,
+        memory_limit_bytes: int = DEFAULT_MEMORY_BYTES,
+    ) -> QueryResult:
+        """Run a query of a user or an agent, who may read the views and do nothing else.
+
+        Args:
+            text: One SELECT, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN.
+            limit: Most rows to return; None for all.
+            timeout_s: Most seconds it may run; None for no bound.
+            memory_limit_bytes: Most memory that it may use, in a process of its own.
+
+        Raises:
+            QueryError: The query is refused, does not run, or exceeds a bound.
+        """
+        return self._sandbox.query(
+            text, limit=limit, timeout_s=timeout_s, memory_limit_bytes=memory_limit_bytes
+        )
+
+    def findings(self) -> list[Finding]:
+        """What the analyzers say, the most worthwhile first."""
+        from neuron_explorer.analyzers.runner import run  # noqa: PLC0415 - analyzers read traces
+
+        return run(self).findings
+
+    def keep_alive(self, folder: tempfile.TemporaryDirectory[str]) -> None:
+        """Remove `folder`, which holds files of this trace, once the trace is closed or gone."""
+        self._cleanups.append(weakref.finalize(self, folder.cleanup))
+
+    def close(self) -> None:
+        """Free the memory; nothing can be asked afterwards."""
+        self._sandbox.close()
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+        for cleanup in self._cleanups:
+            cleanup()
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _database(self) -> Database:
+        """Made on first use: whoever only wants the metadata does not wait for the views."""
+        with self._lock:
+            if self._opened is None:
+                self._opened = Database(
+                    self._files,
+                    self._facts,
+                    memory_limit_bytes=_TRUSTED_MEMORY_BYTES,
+                    spill_folder=_spill_folder(),
+                )
+            return self._opened
+
+
+def _with_plain_integers(rows: pa.Table) -> pa.Table:
+    """Decimals without a fraction, which is what HUGEINT becomes in Arrow, as int64 if they fit."""
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_decimal(field.type) and field.type.scale == 0:
+            try:
+                plain = rows.column(place).cast(pa.int64())
+            except pa.ArrowInvalid:
+                continue
+            rows = rows.set_column(place, field.with_type(pa.int64()), plain)
+    return rows
+
+
+def _spill_folder() -> str:
+    """DuckDB makes it when memory runs short and removes it on closing."""
+    return str(Path(tempfile.gettempdir()) / f"neuron-explorer-{uuid.uuid4().hex}")

@@ -1,0 +1,81 @@
+-- +++
+-- doc = "Training steps (`ProfilerStep#n`) on the host, and what the devices did meanwhile."
+--
+-- [columns]
+-- rank = "Distributed rank."
+-- step = "Number of the step."
+-- start_ns = "Start on the host (ns)."
+-- end_ns = "End on the host (ns)."
+-- duration_ns = "End minus start (ns)."
+-- device_busy_ns = "Time in this window in which a device of the rank worked (ns)."
+-- idle_ns = "Duration minus that (ns)."
+-- launches = "Launch calls that belong to the step."
+-- work_events = "Units of work that belong to the step, whenever they ran."
+-- work_ns = "Sum of their durations (ns)."
+-- +++
+-- Devices run behind the host: the busy time is of the window, the work of the step's own code.
+WITH marked AS (
+    SELECT
+        rank,
+        step,
+        min(start_ns) AS start_ns,
+        max(end_ns) AS end_ns
+    FROM events
+    WHERE
+        layer = 'framework' AND kind = 'annotation' AND step IS NOT NULL
+        AND starts_with(name, 'ProfilerStep') AND end_ns IS NOT NULL
+    GROUP BY rank, step
+),
+
+busy AS (
+    SELECT
+        m.rank,
+        m.step,
+        sum(
+            least(m.end_ns, t.end_ns) - greatest(m.start_ns, t.end_ns - t.rank_busy_ns)
+        )::BIGINT AS busy_ns
+    FROM marked AS m
+    INNER JOIN timeline AS t
+        ON
+            m.rank = t.rank
+            AND m.start_ns < t.end_ns
+            AND m.end_ns > t.end_ns - t.rank_busy_ns
+    WHERE t.rank_busy_ns > 0
+    GROUP BY m.rank, m.step
+),
+
+launched AS (
+    SELECT
+        rank,
+        step,
+        count(*) AS launches
+    FROM launches
+    GROUP BY rank, step
+),
+
+worked AS (
+    SELECT
+        rank,
+        step,
+        count(*) AS work_events,
+        sum(duration_ns)::BIGINT AS work_ns
+    FROM work
+    GROUP BY rank, step
+)
+
+SELECT
+    m.rank,
+    m.step,
+    m.start_ns,
+    m.end_ns,
+    m.end_ns - m.start_ns AS duration_ns,
+    coalesce(b.busy_ns, 0) AS device_busy_ns,
+    m.end_ns - m.start_ns - coalesce(b.busy_ns, 0) AS idle_ns,
+    coalesce(l.launches, 0) AS launches,
+    coalesce(w.work_events, 0) AS work_events,
+    coalesce(w.work_ns, 0) AS work_ns
+FROM marked AS m
+LEFT JOIN busy AS b ON m.rank = b.rank AND m.step = b.step
+LEFT JOIN launched AS l ON m.rank = l.rank AND m.step = l.step
+LEFT JOIN worked AS w ON m.rank = w.rank AND m.step = w.step
+ORDER BY m.rank ASC, m.step ASC

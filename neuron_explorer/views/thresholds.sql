@@ -1,0 +1,50 @@
+-- +++
+-- doc = "Every number that a judgement in a view turns on, in one place."
+-- materialize = true
+--
+-- [columns]
+-- name = "Name that views and analyzers look it up by."
+-- value = "The number."
+-- meaning = "What turns on it, and why this value."
+-- +++
+SELECT
+    listed.name,
+    listed.value,
+    listed.meaning
+FROM (
+    VALUES
+    (
+        'bound_share', 0.3::DOUBLE,
+        'A unit of work is bound by memory or compute when that floor is at least this share of'
+        ' its time; below it, something else took most of the time: overhead.'
+    ),
+    (
+        'at_roof_share', 0.75,
+        'From this share of its floor on, a unit is as fast as the chip gets: vendors'' peaks are'
+        ' reached to 75-80 % by the best kernels.'
+    ),
+    (
+        'lost_time_bad', 0.05,
+        'Health is bad when more than this share of device events has no usable time.'
+    ),
+    (
+        'unreadable_bad', 0.01,
+        'Health is bad when more than this share of events could not be read.'
+    ),
+    (
+        'launched_warn', 0.95,
+        'Health warns when less than this share of device events is linked to its launch.'
+    ),
+    (
+        'cost_warn', 0.5,
+        'Health warns when less than this share of device time has a known number of bytes.'
+    ),
+    (
+        'worked_steps_bad', 0.5,
+        'Health is bad when less than this share of at least four steps has any work.'
+    ),
+    (
+        'raw_share_warn', 0.5,
+        'Health warns when one repaired event held more than this share of all recorded time.'
+    )
+) AS listed (name, value, meaning)
