@@ -39,7 +39,7 @@ DENSE: dict[str, Any] = {
 }
 """In-memory columns of every event: ns relative to the trace's base, codes of the interners."""
 
-SPARSE = ("correlation", "sequence", "external_id", "device", "stream", "call_stack")
+SPARSE = ("correlation", "sequence", "external_id", "device", "stream", "call_stack", "flow")
 """In-memory columns that most events lack."""
 
 _SPOOLED: dict[str, Any] = {
@@ -184,6 +184,8 @@ class Events:
     device: Sparse
     stream: Sparse
     call_stack: Sparse
+    flow: Sparse
+    """Ids of flows that lead from the host to hardware work."""
     names: Names
 
     def __len__(self) -> int:

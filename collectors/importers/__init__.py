@@ -12,7 +12,8 @@ import numpy as np
 
 from neuron_explorer.collectors.assembly import Gathered, assemble, write_trace
 from neuron_explorer.collectors.events import UNKNOWN, Events, Places
-from neuron_explorer.collectors.importers.categories import device_type
+from neuron_explorer.collectors.importers.categories import UNKNOWN as UNKNOWN_ROLE
+from neuron_explorer.collectors.importers.categories import device_type, refine
 from neuron_explorer.collectors.importers.chrome import ChromeTrace, read_chrome
 from neuron_explorer.collectors.importers.facts import HeaderFacts, read_facts
 from neuron_explorer.collectors.importers.issues import IssueLog
@@ -121,7 +122,7 @@ def _gather(
     events = reader.buffer.freeze()
     tracks = _tracks(trace)
     _roles_by_process(events, trace, tracks)
-    places = _places(events, tracks)
+    places = _places(events, trace, tracks)
     _report_lost_names(events, issues)
     keep = pair_marks(reader, events.start, events.duration) if reader.marks else None
     return Gathered(
@@ -132,7 +133,7 @@ def _gather(
         reported=reader.reported_bytes(),
         base_ns=facts.base_ns,
         rank=facts.rank,
-        device_type=device_type(reader.categories),
+        device_type=device_type(reader.categories, reader.labels.process.values()),
         raw_duration=reader.raw_duration,
         keep=keep,
         user_prefixes=options.user_prefixes,
@@ -148,26 +149,40 @@ def _tracks(trace: ChromeTrace) -> list[Track]:
 def _roles_by_process(events: Events, trace: ChromeTrace, tracks: list[Track]) -> None:
     """Slices without a category take their role from the process they stand in."""
     labels, roles = trace.reader.labels.process, events.names.role
-    codes = [roles.code("/".join(process_role(labels.get(track.pid_raw)))) for track in tracks]
-    plain = events.role == roles.code("host/slice")
-    if plain.any() and any(code != roles.code("host/slice") for code in codes):
-        events.role[plain] = np.array(codes, np.int16)[events.track[plain]]
+    found = [process_role(labels.get(track.pid_raw)) for track in tracks]
+    if all(role == UNKNOWN_ROLE for role in found):
+        return
+    rows = np.flatnonzero(events.role == roles.code("/".join(UNKNOWN_ROLE)))
+    pairs = events.track[rows].astype(np.int64) << 32 | (events.name[rows] + 1)
+    distinct, place = np.unique(pairs, return_inverse=True)
+    names = [*events.names.name.texts, ""]
+    codes = [
+        roles.code("/".join(refine(found[pair >> 32], names[(pair & 0xFFFFFFFF) - 1])))
+        for pair in distinct.tolist()
+    ]
+    events.role[rows] = np.array(codes, np.int16)[place]
 
 
-def _places(events: Events, tracks: list[Track]) -> Places:
+def _places(events: Events, trace: ChromeTrace, tracks: list[Track]) -> Places:
     """Device and stream of hardware and memory rows: from their args, else pid and tid."""
     chosen = events.roles("hardware/", "framework/device_annotation", "memory/")
     rows: Codes = np.flatnonzero(chosen).astype(np.int32)
     track, of_memory = events.track[rows], events.roles("memory/")[rows]
-    by_pid = np.array([_small(t.pid) for t in tracks] or [NULL], np.int32)[track]
+    labels = trace.reader.labels.device
+    by_pid = np.array([_device(t, labels) for t in tracks] or [NULL], np.int32)[track]
     by_tid = np.array([_stream(t) for t in tracks] or [NULL], np.int32)[track]
     device, stream = events.device.of(rows, NULL), events.stream.of(rows, NULL)
-    fallback = ~of_memory
     return Places(
         rows,
-        np.where((device == NULL) & fallback, by_pid, device).astype(np.int32),
-        np.where((stream == NULL) & fallback, by_tid, stream).astype(np.int32),
+        np.where((device == NULL) & ~of_memory, by_pid, device).astype(np.int32),
+        np.where((stream == NULL) & ~of_memory, by_tid, stream).astype(np.int32),
     )
+
+
+def _device(track: Track, labels: dict[str, str]) -> int:
+    """Number of the device a process stands for: that of its label `NPU 3`, else its pid."""
+    number = labels.get(track.pid_raw, "").rpartition(" ")[2]
+    return _small(int(number) if number.isascii() and number.isdigit() else track.pid)
 
 
 def _small(number: int | None) -> int:

@@ -7,6 +7,7 @@ wrote, the Trace Event Format for phases, and the sample traces of each vendor.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 Role = tuple[str, str]
 """(layer, kind) as in `schema.KINDS`."""
@@ -28,7 +29,7 @@ CATEGORIES: dict[str, Role] = {
     "memset": ("hardware", "memset"),
     "concurrent_kernel": ("hardware", "kernel"),
     "collective_comm": ("hardware", "collective"),
-    "mtia_ccp_events": ("hardware", "kernel"),
+    "mtia_ccp_events": ("hardware", "engine"),
     "privateuse1_kernel": ("hardware", "kernel"),
     "runtime": ("runtime", "call"),
     "cuda_runtime": ("runtime", "call"),
@@ -84,6 +85,12 @@ PROCESSES: dict[str, Role] = {
 
 PSEUDO_PROCESSES = frozenset({"Spans", "Traces", ""})
 
+PROCESS_DEVICE_TYPES = {"ascend hardware": "npu"}
+"""Device type by process name, for traces without categories."""
+
+LAUNCH_FLOWS = frozenset({"async_npu", "hosttodevice"})
+"""Categories of flows that lead from the host to hardware work that has no correlation id."""
+
 DEVICE_TYPES: tuple[tuple[str, str], ...] = (
     ("mtia_", "mtia"),
     ("xpu_", "xpu"),
@@ -93,13 +100,13 @@ DEVICE_TYPES: tuple[tuple[str, str], ...] = (
 """Category prefix to torch's device name; CUDA and ROCm are both `cuda` to torch."""
 
 _RUNTIME_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("sync", re.compile(r"synchroniz|streamwait|eventquery|waitevent|event.?wait|barrier", re.I)),
-    ("graph_launch", re.compile(r"graph.?launch|GraphExecLaunch", re.I)),
-    ("launch", re.compile(r"launch|submit|kernel$|enqueue|nrt_execute|execute", re.I)),
-    ("copy", re.compile(r"memcpy|memset|mem_?copy|copybuffer|copy.?async", re.I)),
-    ("allocation", re.compile(r"malloc|free|memalloc|hostalloc|mem.?create|mem_?release", re.I)),
+    ("sync", re.compile(r"synchroni[sz]e|queuefinish|event.?wait|barrier", re.I)),
+    ("graph_launch", re.compile(r"graph.?(exec.?)?launch", re.I)),
+    ("copy", re.compile(r"mem_?cpy|mem_?set|copybuffer|membuffer|tensor_(read|write)", re.I)),
+    ("launch", re.compile(r"launch|submit|enqueue|execute|runfunction", re.I)),
+    ("allocation", re.compile(r"malloc|alloc|free|mem_?(create|release)", re.I)),
 )
-_NOT_A_SYNC = re.compile(r"streamwaitevent|eventquery|waitevent", re.I)
+_NOT_A_SYNC = re.compile(r"stream.?wait.?event|event.?query|wait.?(on)?event", re.I)
 _COLLECTIVE = re.compile(r"^(void )?(nccl|rccl|mscclpp|xccl|hccl)|ncclDev|ncclKernel", re.I)
 _ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
 """What torch 1.8 filed under operators."""
@@ -126,11 +133,17 @@ def refine(known: Role, name: str) -> Role:
     layer = known[0]
     if layer == "runtime":
         return layer, runtime_kind(name)
-    if known == ("hardware", "kernel") and _COLLECTIVE.search(name):
-        return "hardware", "collective"
+    if layer == "hardware":
+        return layer, _work_kind(known[1], name)
     if known == ("framework", "op"):
         return layer, _op_kind(name)
     return known
+
+
+def _work_kind(kind: str, name: str) -> str:
+    if kind == "kernel" and _COLLECTIVE.search(name):
+        return "collective"
+    return "dma" if kind == "engine" and name.startswith("dma") else kind
 
 
 def _op_kind(name: str) -> str:
@@ -151,8 +164,12 @@ def is_known(phase: str, category: str | None) -> bool:
     return phase in PHASES or (category or "").lower() in CATEGORIES
 
 
-def device_type(categories: set[str]) -> str:
-    """The name torch has for the device type that wrote these categories."""
+def device_type(categories: Iterable[str], processes: Iterable[str]) -> str:
+    """The name torch has for the device type of a trace with these categories and processes."""
+    for process in processes:
+        if found := PROCESS_DEVICE_TYPES.get(process.lower()):
+            return found
+    categories = list(categories)
     for prefix, name in DEVICE_TYPES:
         if any(category.startswith(prefix) for category in categories):
             return name

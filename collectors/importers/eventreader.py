@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from neuron_explorer.collectors.importers.buffer import ScanBuffer
 from neuron_explorer.collectors.importers.grammar import (
     ABSURD,
+    BLANKS,
     EVENT_OBJECT,
     PAGE,
     SEPARATOR,
     SURROGATE,
-    Scan,
     StrictScanner,
     Verdict,
     may_hold_absurd,
@@ -31,6 +31,7 @@ many happened to arrive together.
 
 MAX_EVENT = WINDOWS[-1]
 
+_SURELY_FOLLOW = ("{", "]")
 _MARGIN = 1024
 
 
@@ -91,27 +92,31 @@ class EventReader:
         """Takes the valid events of one page and returns how much of it they fill."""
         parse, constants = self._strict.parse, self._strict.constants
         base, raw, index = self._buffer.index, self._buffer.raw, 0
-        while True:
-            gap = SEPARATOR.match(page, index)
-            start = gap.end() if gap else index
+        gap = SEPARATOR.match(page)
+        while gap is not None:
+            start = gap.end()
             if not (page.startswith("{", start) if listed else EVENT_OBJECT.match(page, start)):
-                return index
+                break
             constants.clear()
             try:
                 value, end = parse(page, start)
             except (ValueError, StopIteration, RecursionError):
-                return index
+                break
+            following = SEPARATOR.match(page, end)
+            if following is None or not page.startswith(_SURELY_FOLLOW, following.end()):
+                break
             if constants or (self._doubts and self._doubtful(base + start, base + end)):
-                return index
+                break
             if not listed and "traceEvents" in value:
-                return index
-            if due and not (gap and gap.group(1)):
+                break
+            if due and not gap.group(1):
                 self.note("missing_comma", base + start, base + end)
             if value:
                 out.append(raw[base + start : base + end])
             else:
                 self.note("empty_event", base + start, base + end)
-            index, due = end, listed
+            index, gap, due = end, following, listed
+        return index
 
     def read_any(self, out: list[bytes]) -> Unreadable | None:
         """Takes the event at the index, repaired where need be; None also where more must come."""
@@ -119,13 +124,37 @@ class EventReader:
         scan = self._strict.scan(buffer.text, buffer.index)
         if scan.verdict is Verdict.MORE and not buffer.final and not self._swallowed():
             return self._wait_or_give_up()
-        outcome = self._known_end(scan) or self.mend(scan.verdict)
+        if scan.verdict is not Verdict.VALID:
+            return self._take(self.mend(scan.verdict), out)
+        follows = self._follows(scan.end)
+        if follows is None:
+            return None
+        outcome = self._mend_valid(scan.end)
+        if not follows or not outcome:
+            longer = self.mend(Verdict.BROKEN)
+            if longer is None:
+                return None
+            if not outcome or (isinstance(longer, Repaired) and longer.end > scan.end):
+                outcome = longer
+        return self._take(outcome, out)
+
+    def _take(self, outcome: Repaired | Unreadable | None, out: list[bytes]) -> Unreadable | None:
         if isinstance(outcome, Repaired):
             self._emit(outcome, out)
             return None
         return outcome
 
-    def mend(self, verdict: Verdict, *, header: bool = False) -> Repaired | Unreadable | None:
+    def _follows(self, end: int) -> bool | None:
+        """Whether what follows an event may follow one; None where that must come first."""
+        buffer = self._buffer
+        match = BLANKS.match(buffer.text, end)
+        after = match.end() if match else end
+        if after == len(buffer.text) and not buffer.final:
+            buffer.wait_for_more()
+            return None
+        return after == len(buffer.text) or buffer.text[after] in "{[]}n"
+
+    def mend(self, verdict: Verdict, *, alone: bool = False) -> Repaired | Unreadable | None:
         """Repairs the value at the index, or tells where to go on; None where more must come."""
         buffer = self._buffer
         for window in WINDOWS:
@@ -135,16 +164,14 @@ class EventReader:
                 buffer.wait(window)
                 return None
             last = last or window == MAX_EVENT
-            outcome = self._mend_within(
-                min(end, len(buffer.text)), verdict, header=header, last=last
-            )
+            outcome = self._mend_within(min(end, len(buffer.text)), verdict, alone=alone, last=last)
             if outcome:
                 return outcome
         return Unreadable(None)
 
     def mend_header(self, start: int, end: int) -> Repaired | Broken:
         """Repairs the header value that reaches from `start` to `end`."""
-        return self._repair(start, end, header=True)
+        return self._repair(start, end, alone=True)
 
     def note_all(self, notes: tuple[Note, ...], start: int, end: int) -> None:
         """Logs what a repair noted.
@@ -188,20 +215,21 @@ class EventReader:
         self._buffer.wait_for_more()
         return None
 
-    def _known_end(self, scan: Scan) -> Repaired | Unreadable | None:
-        """The repair of an event that is valid but for its numbers or characters."""
+    def _mend_valid(self, end: int) -> Repaired | Unreadable | None:
+        """The repair of an event that is valid, if need be but for its numbers or characters.
+
+        None where its end cannot be trusted, since a backslash may hide another one.
+        """
         buffer = self._buffer
-        if scan.verdict is not Verdict.VALID:
+        if end - buffer.index > MAX_EVENT:
+            return Unreadable(end)
+        if self._unescaped and "\\" in buffer.text[buffer.index : end]:
             return None
-        if scan.end - buffer.index > MAX_EVENT:
-            return Unreadable(scan.end)
-        if self._unescaped and "\\" in buffer.text[buffer.index : scan.end]:
-            return None
-        outcome = self._repair(buffer.index, scan.end)
-        return outcome if isinstance(outcome, Repaired) else Unreadable(scan.end)
+        outcome = self._repair(buffer.index, end, alone=True)
+        return outcome if isinstance(outcome, Repaired) else Unreadable(end)
 
     def _mend_within(
-        self, end: int, verdict: Verdict, *, header: bool, last: bool
+        self, end: int, verdict: Verdict, *, alone: bool, last: bool
     ) -> Repaired | Unreadable | None:
         """One try with the text up to `end`; None where that is too little to decide on."""
         buffer = self._buffer
@@ -209,18 +237,18 @@ class EventReader:
         if verdict is Verdict.DEEP:
             outcome = Broken(past_nesting(buffer.text, buffer.index))
         else:
-            outcome = self._repair(buffer.index, end, header=header)
+            outcome = self._repair(buffer.index, end, alone=alone)
         if isinstance(outcome, Repaired):
             return outcome if last or outcome.end < end - _MARGIN else None
-        if header:
+        if alone:
             return Unreadable(None) if last or not outcome.hit_end else None
         if outcome.hit_end and (not last or verdict is Verdict.MORE):
             return Unreadable(None) if last else None
         return self.resume_after(outcome, end, last=last)
 
-    def _repair(self, start: int, end: int, *, header: bool = False) -> Repaired | Broken:
+    def _repair(self, start: int, end: int, *, alone: bool = False) -> Repaired | Broken:
         text = self._buffer.text
-        return repair(text, start, end, unescaped=self._unescaped, header=header)
+        return repair(text, start, end, unescaped=self._unescaped, alone=alone)
 
     def resume_after(self, broken: Broken, end: int, *, last: bool) -> Unreadable | None:
         """Where to go on after a broken stretch; None where no border is found before `end`."""

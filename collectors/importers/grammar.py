@@ -134,7 +134,7 @@ def next_border(text: str, start: int, end: int) -> int:
         found = match.group()
         if found[0] != "{":
             return match.end()
-        before = text[max(start - 1, match.start() - _BEFORE_BORDER) : match.start()]
+        before = text[max(0, match.start() - _BEFORE_BORDER) : match.start()]
         if _may_precede(before, certain='"ph"' in found):
             return match.start()
     return -1
@@ -147,6 +147,6 @@ def _may_precede(before: str, *, certain: bool) -> bool:
     line, behind neither a comma nor a bracket, may be text in a name.
     """
     last = before.rstrip(" \t\r\n")[-1:]
-    if last in (":", "["):
+    if last in (":", "[", "{"):
         return False
     return certain or last in ("", "}", ",", "]") or "\n" in before[before.rfind(last) :]

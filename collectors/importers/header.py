@@ -106,17 +106,15 @@ class HeaderReader:
             self._events.note("big_header_value", start, start + 200)
             buffer.index = scan.end
             return True
-        outcome = self._events.mend_header(start, scan.end)
+        outcome = self._events.mend_header(start, scan.end + 1)
         if isinstance(outcome, Repaired):
             return self._take(key, start, outcome)
-        self._put(key, scan.value, start)
-        buffer.index = scan.end
-        return True
+        return self._skip(start)
 
     def _mend(self, key: str, start: int) -> bool:
         buffer = self._buffer
         before, buffer.index = buffer.index, start
-        outcome = self._events.mend(Verdict.BROKEN, header=True)
+        outcome = self._events.mend(Verdict.BROKEN, alone=True)
         buffer.index = before
         if outcome is None:
             return False

@@ -17,13 +17,14 @@ _STRICT = re.compile(rf'"[^"\\\x00-\x1f]*+(?:{_ESCAPE}[^"\\\x00-\x1f]*+)*+"')
 _KEY = re.compile(r'"[^"\n]{0,1000}"(?=[ \t\r\n]*:)')
 
 # what may follow a string, by the container it stands in
+_GAP = r"[ \t\r\n\0]*"
 _AFTER = {
     "{": (
-        rf"{WS}(?:,?{WS}(?:{KEY_AND_COLON}|/[*/])|,{WS}(?:[\{{\}}]|(?:{EVENT_KEYS}){WS}:)|\]"
-        rf"|\}}{WS}(?:[,\]\}}\{{\[\0]|$|{KEY_AND_COLON}))"
+        rf"{_GAP}(?:,?{_GAP}(?:{KEY_AND_COLON}|/[*/])|,{_GAP}(?:[\{{\}}]|(?:{EVENT_KEYS}){WS}:)"
+        rf"|\]|\}}{_GAP}(?:[,\]\}}\{{\[]|$|{KEY_AND_COLON}))"
     ),
-    "[": rf'{WS}(?:[\]\}}]|,{WS}(?:["\[\{{\]]|[-+.]?[0-9]|true|false|null|-?nan|-?inf))',
-    "": rf"{WS}(?:[,\}}]|$)",
+    "[": rf'{_GAP}(?:[\]\}}]|,{_GAP}(?:["\[\{{\]]|[-+.]?[0-9]|true|false|null|-?nan|-?inf))',
+    "": rf"{_GAP}(?:[,\}}]|$)",
 }
 _FOLLOWS = {place: re.compile(after) for place, after in _AFTER.items()}
 _CLOSE = {
@@ -31,8 +32,10 @@ _CLOSE = {
     "[": re.compile(rf'"(?={_AFTER["["]})'),
     "": re.compile(rf'"(?={_AFTER[""]})'),
 }
-# a string that seems to hold one of these has lost its closing quote before it
-_FIELD = re.compile(rf',{WS}"(?:pid|tid|ts|dur)"{WS}:')
+# a string that seems to hold one of these has ended before it
+_FIELD = re.compile(
+    rf',{WS}"(?:pid|tid|ts|dur)"{WS}:|(?<="),{WS}"(?:ph|cat|name|pid|tid|ts|dur|args)"(?!{WS}:)'
+)
 _RAW_SPECIAL = re.compile(r'\\"|[\\"\x00-\x1f]')
 _SPECIAL = re.compile(rf'{_ESCAPE}|[\\"\x00-\x1f]')
 _VALID_ESCAPE = re.compile(_ESCAPE)

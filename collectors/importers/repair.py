@@ -88,7 +88,7 @@ class _BrokenError(Exception):
 
 
 def repair(
-    text: str, start: int, end: int, *, unescaped: bool = False, header: bool = False
+    text: str, start: int, end: int, *, unescaped: bool = False, alone: bool = False
 ) -> Repaired | Broken:
     """Rewrites the value at `start` as valid JSON.
 
@@ -97,13 +97,15 @@ def repair(
         start: index of the value.
         end: index beyond which nothing is looked at.
         unescaped: whether backslashes are no escapes in this file.
-        header: whether the value is one next to `traceEvents`, not an event.
+        alone: whether the value is known not to hold other events: its end is known, or it
+            stands next to `traceEvents`.
     """
     outcome: Repaired | Broken = Broken(start)
     for reading in range(MAX_READINGS):
-        attempt = _Attempt(text, start, end, unescaped=unescaped, skip=reading)
+        attempt = _Attempt(text, start, end, unescaped=unescaped, alone=alone)
+        attempt.skip = reading
         try:
-            return attempt.run(header=header)
+            return attempt.run()
         except _BrokenError as error:
             if reading == 0:
                 outcome = error.broken
@@ -115,25 +117,26 @@ def repair(
 class _Attempt:
     """One reading of one value."""
 
-    def __init__(self, text: str, start: int, end: int, *, unescaped: bool, skip: int) -> None:
+    def __init__(self, text: str, start: int, end: int, *, unescaped: bool, alone: bool) -> None:
         self._text, self._start, self._pos, self._end = text, start, start, end
-        self._unescaped, self._skip = unescaped, skip
+        self._unescaped, self._alone = unescaped, alone
         self._out: list[str] = []
         self._stack: list[str] = []
         self._notes: dict[str, Note] = {}
         self._fresh = True
         self._has_phase = False
         self._border = -1
+        self.skip = 0
         self.guessed = False
 
-    def run(self, *, header: bool) -> Repaired:
+    def run(self) -> Repaired:
         self._value("")
         while self._stack:
             if self._stack[-1] == "{":
                 self._member()
             else:
                 self._element()
-        if not header and not _AFTER_VALUE.match(self._text, self._pos, self._end):
+        if not self._alone and not _AFTER_VALUE.match(self._text, self._pos, self._end):
             self._fail()
         data = "".join(self._out).encode("latin-1")
         return Repaired(self._utf8(data), self._pos, tuple(self._notes.values()))
@@ -167,8 +170,11 @@ class _Attempt:
 
     def _only_brace_missing(self, char: str) -> bool:
         """Whether what is missing before the next event is nothing but closing braces."""
-        closes = char == "{" or len(self._stack) == 1
-        return closes and self._has_phase and "[" not in self._stack
+        if not self._has_phase or "[" in self._stack:
+            return False
+        if char == "]":
+            return len(self._stack) == 1
+        return next_border(self._text, self._pos, self._end) == self._pos
 
     def _element(self) -> None:
         match = _ELEMENT.match(self._text, self._pos, self._end)
@@ -186,14 +192,18 @@ class _Attempt:
             self._out.append("]")
             self._stack.pop()
             self._fresh = False
-        elif char == "{" and _NESTED_EVENT.match(self._text, self._pos, self._end):
+        elif char == "{" and self._is_nested_event():
             raise _BrokenError(Broken(self._pos, swallowed=True))
         else:
             self._join(commas)
             self._value("[")
 
+    def _is_nested_event(self) -> bool:
+        found = _NESTED_EVENT.match(self._text, self._pos, self._end)
+        return found is not None and not self._alone
+
     def _open(self, char: str) -> None:
-        if len(self._stack) >= MAX_DEPTH:
+        if len(self._stack) >= MAX_DEPTH and not self._alone:
             self._fail()
         self._stack.append(char)
         self._out.append(char)
@@ -284,7 +294,7 @@ class _Attempt:
             self._take(strict)
             return
         limit = self._limit()
-        skip = 0 if self.guessed else self._skip
+        skip = 0 if self.guessed else self.skip
         bodies = quoted.read_guessed(self._text, self._pos, limit, place, skip)
         body = next(bodies, None)
         if body is None:

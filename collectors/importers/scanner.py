@@ -155,9 +155,10 @@ class EventScanner:
 
     def _step(self, out: list[bytes]) -> bool:
         """Takes what comes next; False where more must come or nothing is left."""
-        buffer, before = self._buffer, self._buffer.index
+        buffer = self._buffer
         if self._comma is _Comma.NONE and not self._gap():
             return False
+        before = buffer.index
         self._events.read_valid(out, listed=self._listed, due=self._comma is _Comma.DUE)
         if buffer.index > before:
             self._comma = _Comma.DUE if self._listed else _Comma.EITHER

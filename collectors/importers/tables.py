@@ -52,6 +52,8 @@ class Labels:
 
     process: dict[str, str] = field(default_factory=dict)
     thread: dict[tuple[str, str], str] = field(default_factory=dict)
+    device: dict[str, str] = field(default_factory=dict)
+    """`GPU 0`, by process id."""
 
 
 class TableReader:
@@ -99,8 +101,14 @@ class TableReader:
             "device": _devices(table),
             "stream": integers(table["stream"]),
             "call_stack": _unknown_codes(names.call_stack.codes(table["call_stack"])),
+            "flow": np.where(flow & self._launch_flows(category), correlation, UNKNOWN),
         }
         self.buffer.append(dense, sparse, _spooled(table, category, correlation))
+
+    def _launch_flows(self, category: Codes) -> Bools:
+        texts = self.buffer.names.category.texts
+        hit = [text.lower() in categories.LAUNCH_FLOWS for text in texts]
+        return np.array([*hit, False], np.bool_)[category]
 
     def _tracks(self, table: pa.Table) -> Codes:
         pid, tid = Interner(), Interner()
@@ -184,10 +192,12 @@ class TableReader:
 
     def _read_labels(self, table: pa.Table, phase: Codes) -> None:
         rows = np.flatnonzero(phase == self._phases.code("M"))
-        columns = table.select(["name", "pid", "tid", "label"])
+        columns = table.select(["name", "pid", "tid", "label", "labels"])
         for row in columns.take(rows).to_pylist():
             if row["name"] == "process_name" and row["label"]:
                 self.labels.process[row["pid"]] = row["label"]
+            if row["name"] == "process_labels" and row["labels"]:
+                self.labels.device[row["pid"]] = row["labels"]
             if row["name"] == "thread_name" and row["label"]:
                 self.labels.thread[row["pid"], row["tid"]] = row["label"]
 

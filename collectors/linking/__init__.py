@@ -7,7 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuron_explorer.collectors.events import NULL, UNKNOWN, Bools, Events, Ints
-from neuron_explorer.collectors.linking.launches import forwards, launches, ops_by_external_id
+from neuron_explorer.collectors.linking.launches import (
+    forwards,
+    launches,
+    launches_by_flow,
+    ops_by_external_id,
+)
 from neuron_explorer.collectors.linking.nesting import NONE, Rows, nearest, nest
 from neuron_explorer.collectors.linking.sources import (
     SmallCodes,
@@ -18,7 +23,7 @@ from neuron_explorer.collectors.linking.sources import (
 from neuron_explorer.collectors.linking.steps import compiled, phases, steps_by_time
 from neuron_explorer.collectors.memory import give_back
 
-LINK_VIA = ("correlation", "external_id", "time")
+LINK_VIA = ("correlation", "external_id", "flow")
 OPS = ("framework/op", "framework/autograd")
 
 _NESTED = (
@@ -68,7 +73,7 @@ def link(events: Events, process_of_track: Rows, user_prefixes: tuple[str, ...] 
         process_of_track: Code of the process of each track.
         user_prefixes: Path prefixes that are the user's own code wherever they lie.
     """
-    launch, hints = launches(events), ops_by_external_id(events)
+    launch, hints, flows = launches(events), ops_by_external_id(events), launches_by_flow(events)
     pairs = forwards(events, process_of_track)
     events.forget_ids()
     nested = events.roles(*_NESTED) & (events.start != UNKNOWN)
@@ -80,6 +85,7 @@ def link(events: Events, process_of_track: Rows, user_prefixes: tuple[str, ...] 
     op_around = _op_around(events, tree.open_at_start, parent)
     del tree
     op, via = _ops(events, launch, op_around, hints)
+    _follow_flows(events, flows, op_around, (launch, op, via))
     del op_around
     give_back()
     forward = _forward(parent, *pairs)
@@ -146,6 +152,23 @@ def _ops(
         op[rows] = hinted
         via[rows[launch[rows] < 0]] = LINK_VIA.index("external_id")
     return op, via
+
+
+def _follow_flows(
+    events: Events,
+    flows: tuple[Rows, Rows],
+    op_around: Rows,
+    links: tuple[Rows, Rows, SmallCodes],
+) -> None:
+    """Link what no correlation id does along flows: to a runtime call, or straight to an op."""
+    launch, op, via = links
+    work, host = flows
+    free = (launch[work] < 0) & (op[work] < 0)
+    work, host = work[free], host[free]
+    is_op = events.roles(*OPS)[host]
+    launch[work] = np.where(is_op, NONE, host)
+    op[work] = np.where(is_op, host, op_around[host])
+    via[work] = LINK_VIA.index("flow")
 
 
 def _forward(parent: Rows, backward_rows: Ints, forward_rows: Ints) -> Rows | None:

@@ -35,6 +35,40 @@ def _frame(events: Events, ids: Sparse, label: str, group: Rows | None = None) -
     return pl.DataFrame(columns).sort("at", maintain_order=True)
 
 
+def launches_by_flow(events: Events) -> tuple[Rows, Rows]:
+    """(hardware rows, host rows) that a flow joins, for back ends without correlation ids.
+
+    A flow stands at the start of the event it leaves and of the one it reaches.
+    """
+    begins = events.flow.where(events.roles("meta/flow_start"))
+    ends = events.flow.where(events.roles("meta/flow_end"))
+    if not len(begins.rows) or not len(ends.rows):
+        return np.empty(0, np.int32), np.empty(0, np.int32)
+    work = _at(events, np.flatnonzero(events.roles("hardware/")), "work")
+    host = _at(events, np.flatnonzero(events.roles("runtime/", "framework/op")), "host")
+    joined = (
+        _ends(events, begins, "host_")
+        .join(_ends(events, ends, "work_"), on="id", maintain_order="left")
+        .join(work, left_on=["work_track", "work_at"], right_on=["track", "at"])
+        .join(host, left_on=["host_track", "host_at"], right_on=["track", "at"])
+    )
+    # several host events may begin at once: the last one begun in the file is the innermost
+    joined = joined.sort("work", "host").unique("work", keep="last", maintain_order=True)
+    return joined["work"].to_numpy(), joined["host"].to_numpy()
+
+
+def _at(events: Events, rows: Ints, label: str) -> pl.DataFrame:
+    return pl.DataFrame(
+        {"track": events.track[rows], "at": events.start[rows], label: rows.astype(np.int32)}
+    )
+
+
+def _ends(events: Events, flows: Sparse, prefix: str) -> pl.DataFrame:
+    columns = {"track": events.track[flows.rows], "at": events.start[flows.rows]}
+    named = {prefix + name: column for name, column in columns.items()}
+    return pl.DataFrame({"id": flows.values, **named})
+
+
 def ops_by_external_id(events: Events) -> tuple[Rows, Rows]:
     """(hardware rows, ops with the same `External id`), where the id is unambiguous.
 

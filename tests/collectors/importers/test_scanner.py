@@ -58,7 +58,7 @@ class TestCleanText:
     @pytest.mark.parametrize("indent", [None, 0, 1, 4])
     @pytest.mark.parametrize("ensure_ascii", [True, False])
     def test_layouts_of_json_dump(self, indent: int | None, ensure_ascii: bool) -> None:
-        events = [{"name": "日本 \u0007 \\ \" 😀", "ph": "X", "args": {"ts": [1, {"ph": []}]}}] * 3
+        events = [{"name": '日本 \u0007 \\ " 😀', "ph": "X", "args": {"ts": [1, {"ph": []}]}}] * 3
         document = {"a": {"b": ["ü"]}, "traceEvents": events, "z": 1.5}
         text = json.dumps(document, indent=indent, ensure_ascii=ensure_ascii)
         result = scanned(text.encode())
@@ -160,7 +160,9 @@ class TestStrings:
 
     def test_unescaped_quote_in_the_pretty_layout(self) -> None:
         event = b'{\n  "ph": "X",\n  "name": "a"b",\n  "pid": 1,\n  "ts": 2.5\n}'
-        assert scanned(beside_good(event)).others == [{"ph": "X", "name": 'a"b', "pid": 1, "ts": 2.5}]
+        assert scanned(beside_good(event)).others == [
+            {"ph": "X", "name": 'a"b', "pid": 1, "ts": 2.5}
+        ]
 
     def test_missing_closing_quote(self) -> None:
         result = scanned(beside_good(b'{"ph":"X","name":"abc, "pid":1,"ts":2}'))
