@@ -122,4 +122,5 @@ def _ask_torch(
     for number in unknown:
         if share[number] >= META_SHARE:
             name, inputs = reader.call(int(distinct[number]))
-            prices[number] = meta_cost(name, *inputs)
+            answer = meta_cost(name, *inputs)
+            prices[number] = answer if answer.via else prices[number]

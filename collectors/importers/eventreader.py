@@ -20,7 +20,7 @@ from neuron_explorer.collectors.importers.grammar import (
     past_nesting,
 )
 from neuron_explorer.collectors.importers.issues import IssueLog
-from neuron_explorer.collectors.importers.repair import Broken, Note, Repaired, repair
+from neuron_explorer.collectors.importers.repair import Broken, Known, Note, Repaired, repair
 
 WINDOWS = (1 << 16, 1 << 20, 1 << 24, 1 << 26)
 """How many bytes are looked at to decide on a broken value, the next only if one is too small.
@@ -129,7 +129,7 @@ class EventReader:
         follows = self._follows(scan.end)
         if follows is None:
             return None
-        outcome = self._mend_valid(scan.end)
+        outcome = self.mend_valid(buffer.index, scan.end)
         if not follows or not outcome:
             longer = self.mend(Verdict.BROKEN)
             if longer is None:
@@ -169,9 +169,18 @@ class EventReader:
                 return outcome
         return Unreadable(None)
 
-    def mend_header(self, start: int, end: int) -> Repaired | Broken:
-        """Repairs the header value that reaches from `start` to `end`."""
-        return self._repair(start, end, alone=True)
+    def mend_valid(self, start: int, end: int) -> Repaired | Unreadable | None:
+        """The repair of a value that is valid, if need be but for its numbers or characters.
+
+        None where its end cannot be trusted, since a backslash may hide another one.
+        """
+        if end - start > MAX_EVENT:
+            return Unreadable(end)
+        if self._unescaped and "\\" in self._buffer.text[start:end]:
+            return None
+        # one character more, since a number could go on where the text ends
+        outcome = self._repair(start, end + 1, known=Known.VALID)
+        return outcome if isinstance(outcome, Repaired) else Unreadable(end)
 
     def note_all(self, notes: tuple[Note, ...], start: int, end: int) -> None:
         """Logs what a repair noted.
@@ -215,19 +224,6 @@ class EventReader:
         self._buffer.wait_for_more()
         return None
 
-    def _mend_valid(self, end: int) -> Repaired | Unreadable | None:
-        """The repair of an event that is valid, if need be but for its numbers or characters.
-
-        None where its end cannot be trusted, since a backslash may hide another one.
-        """
-        buffer = self._buffer
-        if end - buffer.index > MAX_EVENT:
-            return Unreadable(end)
-        if self._unescaped and "\\" in buffer.text[buffer.index : end]:
-            return None
-        outcome = self._repair(buffer.index, end, alone=True)
-        return outcome if isinstance(outcome, Repaired) else Unreadable(end)
-
     def _mend_within(
         self, end: int, verdict: Verdict, *, alone: bool, last: bool
     ) -> Repaired | Unreadable | None:
@@ -237,7 +233,7 @@ class EventReader:
         if verdict is Verdict.DEEP:
             outcome = Broken(past_nesting(buffer.text, buffer.index))
         else:
-            outcome = self._repair(buffer.index, end, alone=alone)
+            outcome = self._repair(buffer.index, end, known=Known.ALONE if alone else Known.NOTHING)
         if isinstance(outcome, Repaired):
             return outcome if last or outcome.end < end - _MARGIN else None
         if alone:
@@ -246,9 +242,9 @@ class EventReader:
             return Unreadable(None) if last else None
         return self.resume_after(outcome, end, last=last)
 
-    def _repair(self, start: int, end: int, *, alone: bool = False) -> Repaired | Broken:
+    def _repair(self, start: int, end: int, *, known: Known = Known.NOTHING) -> Repaired | Broken:
         text = self._buffer.text
-        return repair(text, start, end, unescaped=self._unescaped, alone=alone)
+        return repair(text, start, end, unescaped=self._unescaped, known=known)
 
     def resume_after(self, broken: Broken, end: int, *, last: bool) -> Unreadable | None:
         """Where to go on after a broken stretch; None where no border is found before `end`."""

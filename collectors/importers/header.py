@@ -106,10 +106,10 @@ class HeaderReader:
             self._events.note("big_header_value", start, start + 200)
             buffer.index = scan.end
             return True
-        outcome = self._events.mend_header(start, scan.end + 1)
+        outcome = self._events.mend_valid(start, scan.end)
         if isinstance(outcome, Repaired):
             return self._take(key, start, outcome)
-        return self._skip(start)
+        return self._mend(key, start)
 
     def _mend(self, key: str, start: int) -> bool:
         buffer = self._buffer

@@ -54,17 +54,18 @@ class Quoted:
     guessed: bool = False
 
 
-def read_strict(text: str, start: int, end: int, place: str) -> Quoted | None:
+def read_strict(text: str, start: int, end: int, place: str | None) -> Quoted | None:
     """The string at `start` if it is valid and what follows it fits its place.
 
     Args:
         text: the whole text.
         start: index of the opening quote.
         end: index beyond which nothing is looked at.
-        place: `{` for a member's value, `[` for a list's element, "" outside of both.
+        place: `{` for a member's value, `[` for a list's element, "" outside of both; None where
+            the text is known to be valid.
     """
     match = _STRICT.match(text, start, end)
-    if match is None or not _FOLLOWS[place].match(text, match.end(), end):
+    if match is None or (place is not None and not _FOLLOWS[place].match(text, match.end(), end)):
         return None
     return _without_lone_surrogates(match.group(), match.end())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from enum import Enum
 from typing import NoReturn
 
 from neuron_explorer.collectors.importers import quoted
@@ -81,6 +82,14 @@ class Broken:
     swallowed: bool = False
 
 
+class Known(Enum):
+    """What is known of a value before it is read."""
+
+    NOTHING = "an event; others may follow, or seem to be in it"
+    ALONE = "a value next to `traceEvents`; its end is not known"
+    VALID = "valid JSON but for its numbers and characters"
+
+
 class _BrokenError(Exception):
     def __init__(self, broken: Broken) -> None:
         super().__init__()
@@ -88,7 +97,7 @@ class _BrokenError(Exception):
 
 
 def repair(
-    text: str, start: int, end: int, *, unescaped: bool = False, alone: bool = False
+    text: str, start: int, end: int, *, unescaped: bool = False, known: Known = Known.NOTHING
 ) -> Repaired | Broken:
     """Rewrites the value at `start` as valid JSON.
 
@@ -97,12 +106,11 @@ def repair(
         start: index of the value.
         end: index beyond which nothing is looked at.
         unescaped: whether backslashes are no escapes in this file.
-        alone: whether the value is known not to hold other events: its end is known, or it
-            stands next to `traceEvents`.
+        known: what is known of it.
     """
     outcome: Repaired | Broken = Broken(start)
     for reading in range(MAX_READINGS):
-        attempt = _Attempt(text, start, end, unescaped=unescaped, alone=alone)
+        attempt = _Attempt(text, start, end, unescaped=unescaped, known=known)
         attempt.skip = reading
         try:
             return attempt.run()
@@ -117,9 +125,9 @@ def repair(
 class _Attempt:
     """One reading of one value."""
 
-    def __init__(self, text: str, start: int, end: int, *, unescaped: bool, alone: bool) -> None:
+    def __init__(self, text: str, start: int, end: int, *, unescaped: bool, known: Known) -> None:
         self._text, self._start, self._pos, self._end = text, start, start, end
-        self._unescaped, self._alone = unescaped, alone
+        self._unescaped, self._known = unescaped, known
         self._out: list[str] = []
         self._stack: list[str] = []
         self._notes: dict[str, Note] = {}
@@ -136,10 +144,14 @@ class _Attempt:
                 self._member()
             else:
                 self._element()
-        if not self._alone and not _AFTER_VALUE.match(self._text, self._pos, self._end):
-            self._fail()
+        if self._known is Known.NOTHING:
+            self._check_what_follows()
         data = "".join(self._out).encode("latin-1")
         return Repaired(self._utf8(data), self._pos, tuple(self._notes.values()))
+
+    def _check_what_follows(self) -> None:
+        if not _AFTER_VALUE.match(self._text, self._pos, self._end):
+            self._fail()
 
     # ---- containers
 
@@ -200,10 +212,10 @@ class _Attempt:
 
     def _is_nested_event(self) -> bool:
         found = _NESTED_EVENT.match(self._text, self._pos, self._end)
-        return found is not None and not self._alone
+        return found is not None and self._known is Known.NOTHING
 
     def _open(self, char: str) -> None:
-        if len(self._stack) >= MAX_DEPTH and not self._alone:
+        if len(self._stack) >= MAX_DEPTH and self._known is not Known.VALID:
             self._fail()
         self._stack.append(char)
         self._out.append(char)
@@ -289,7 +301,8 @@ class _Attempt:
             self._scalar()
 
     def _string(self, place: str) -> None:
-        strict = quoted.read_strict(self._text, self._pos, self._end, place)
+        sure = self._known is Known.VALID
+        strict = quoted.read_strict(self._text, self._pos, self._end, None if sure else place)
         if strict and not (self._unescaped and "\\" in strict.text):
             self._take(strict)
             return
