@@ -33,6 +33,7 @@ PIECES_A_QUERY = 12
 
 _BORDER = re.compile(rb'\}\s*,(?=\s*\{\s*"(?:ph|name|cat|pid|tid|ts|args|id|dur)")')
 _EVENTS = re.compile(rb'\s*(?:\[|\{.*?"traceEvents"\s*:\s*\[)', re.DOTALL)
+_KINETO = re.compile(rb'"schemaVersion"|"[Ee]xternal id"')
 _BORDER_REACH = 1 << 16
 _NOT_A_NUMBER = r"(?i)[:,\[]\s*[-+]?(nan|inf)"
 
@@ -98,6 +99,8 @@ class _Reading:
     def _clean(self, pieces: Iterator[bytes], scanner: EventScanner) -> Iterator[pa.Table]:
         """Tables of clean documents; ends after the first pieces that are not."""
         head = next(pieces, b"")
+        if _KINETO.search(head):
+            self._normaliser.expect_kineto()
         start = _EVENTS.match(head)
         if start is None or not scanner.begin(head[: start.end()]):
             yield from self._repaired(scanner.feed(head))

@@ -69,68 +69,104 @@ _EVENT = {
 }
 
 
+_NUMBERS: dict[str, tuple[str, str]] = {
+    "correlation": ("correlation_text", "BIGINT"),
+    "external_id": ("external_text", "BIGINT"),
+    "device": ("a.device", "INTEGER"),
+    "stream": ("a.stream", "BIGINT"),
+    "sequence": ('a."Sequence number"', "BIGINT"),
+    "forward_thread": ('a."Fwd thread id"', "BIGINT"),
+}
+"""Column -> its text and type; where the text does not fit the type it goes to the attributes."""
+
+
+def _extra(key: str) -> str:
+    """Text of one of `LEFTOVERS`."""
+    return f"extra[{LEFTOVERS.index(key) + 1}]"
+
+
+def _whole(key: str) -> str:
+    return f"try_cast({_extra(key)} AS BIGINT)"
+
+
+_DIMS = f"""coalesce(a."Input Dims", {_extra("Input dims")})"""
+COLUMNS: dict[str, str] = {
+    "ph": "coalesce(ph, '')",
+    "cat": "cat",
+    "name": "name",
+    "pid": "coalesce(pid, '')",
+    "tid": "coalesce(tid, '')",
+    "ts": "ts",
+    "dur": "dur",
+    "id": "id",
+    "correlation_text": "coalesce(a.correlation, CASE WHEN ph IN ('s', 't', 'f') THEN id END)",
+    "external_text": f"""coalesce(a."External id", {_extra("external id")})""",
+    **{name: f"try_cast({text} AS {kind})" for name, (text, kind) in _NUMBERS.items()},
+    "inputs": f"""CASE WHEN {_DIMS} IS NOT NULL OR a."Input type" IS NOT NULL THEN
+        concat_ws(chr(1), coalesce({_DIMS}, ''), coalesce(a."Input type", ''),
+        coalesce(a."Input Strides", ''), coalesce(a."Concrete Inputs", '')) END""",
+    "call_stack": _extra("Call stack"),
+    "alloc_bytes": _whole("Bytes"),
+    "device_allocated": _whole("Total Allocated"),
+    "device_reserved": _whole("Total Reserved"),
+    "device_type": _whole("Device Type"),
+    "device_id": _whole("Device Id"),
+    "bytes": f"coalesce({_whole('bytes')}, {_whole('size')})",
+    "label": _extra("name"),
+    "labels": _extra("labels"),
+    "message_in": _whole("In msg nelems"),
+    "message_out": _whole("Out msg nelems"),
+    "message_dtype": _extra("dtype"),
+}
+"""Columns of the normalised table, as expressions over one event and its args `a`."""
+
+
 def _literal(value: object) -> str:
     return "'" + json.dumps(value).replace("'", "''") + "'"
 
 
-def _query() -> str:
-    # (column, its text, type): where the text fits the type no more it goes to the attributes
-    numbers = [
-        ("correlation", "correlation_text", "BIGINT"),
-        ("external_id", 'a."External id"', "BIGINT"),
-        ("device", "a.device", "INTEGER"),
-        ("stream", "a.stream", "BIGINT"),
-        ("sequence", 'a."Sequence number"', "BIGINT"),
-        ("forward_thread", 'a."Fwd thread id"', "BIGINT"),
-    ]
-    unfit = {c: f"{text} IS NOT NULL AND try_cast({text} AS {t}) IS NULL" for c, text, t in numbers}
-    kept = ", ".join(f"'{c}', CASE WHEN {unfit[c]} THEN {text} END" for c, text, _ in numbers)
+def _attributes() -> str:
+    """Args without a column, and the text of numbers that do not fit theirs."""
+    unfit = {
+        name: f"({text} IS NOT NULL AND try_cast({text} AS {kind}) IS NULL)"
+        for name, (text, kind) in _NUMBERS.items()
+    }
+    kept = ", ".join(
+        f"'{name}', CASE WHEN {unfit[name]} THEN {text} END" for name, (text, _) in _NUMBERS.items()
+    )
+    return f"""CASE WHEN {" OR ".join(unfit.values())}
+        THEN json_merge_patch(coalesce(leftover, '{{}}'), json_object({kept}))::VARCHAR
+        ELSE nullif(leftover, '{{}}') END"""
+
+
+def _events(*, keep_all: bool) -> str:
+    """Events of the documents; `beside` holds their own keys that have no column."""
+    parsed = f"unnest(json_transform(doc, {_literal([_EVENT])})) AS e"
+    beside = "NULL::VARCHAR"
+    if keep_all:
+        # as JSON as well as by column: JSON keeps every key, only the column every digit
+        parsed += """, unnest(json_transform(doc, '["JSON"]')) AS whole"""
+        patch = _literal(dict.fromkeys(_EVENT))
+        beside = f"nullif(json_merge_patch(whole, {patch})::VARCHAR, '{{}}')"
+    return f"""parsed AS (SELECT {parsed} FROM documents),
+        events AS (SELECT unnest(e), {beside} AS beside FROM parsed WHERE e IS NOT NULL)"""
+
+
+def _query(*, keep_all: bool) -> str:
     known = " + ".join(f'(a."{key}" IS NOT NULL)::INTEGER' for key in ARGUMENTS)
     patch = _literal(dict.fromkeys((*ARGUMENTS, *_DROPPED)))
     paths = "[" + ", ".join(f"'$.\"{key}\"'" for key in LEFTOVERS) + "]"
-    extra = {key: f"extra[{place}]" for place, key in enumerate(LEFTOVERS, 1)}
-    columns = {
-        "ph": "coalesce(ph, '')",
-        "cat": "cat",
-        "name": "name",
-        "pid": "coalesce(pid, '')",
-        "tid": "coalesce(tid, '')",
-        "ts": "ts",
-        "dur": "dur",
-        "id": "id",
-        "correlation_text": "coalesce(a.correlation, CASE WHEN ph IN ('s', 't', 'f') THEN id END)",
-        **{column: f"try_cast({text} AS {sql_type})" for column, text, sql_type in numbers},
-        "external_id": f"""try_cast(
-            coalesce(a."External id", {extra["external id"]}) AS BIGINT)""",
-        "inputs": f"""CASE WHEN coalesce(a."Input Dims", {extra["Input dims"]}) IS NOT NULL
-            OR a."Input type" IS NOT NULL THEN concat_ws(chr(1),
-            coalesce(a."Input Dims", {extra["Input dims"]}, ''), coalesce(a."Input type", ''),
-            coalesce(a."Input Strides", ''), coalesce(a."Concrete Inputs", '')) END""",
-        "call_stack": extra["Call stack"],
-        "alloc_bytes": f"try_cast({extra['Bytes']} AS BIGINT)",
-        "device_allocated": f"try_cast({extra['Total Allocated']} AS BIGINT)",
-        "device_reserved": f"try_cast({extra['Total Reserved']} AS BIGINT)",
-        "device_type": f"try_cast({extra['Device Type']} AS BIGINT)",
-        "device_id": f"try_cast({extra['Device Id']} AS BIGINT)",
-        "bytes": f"try_cast(coalesce({extra['bytes']}, {extra['size']}) AS BIGINT)",
-        "label": extra["name"],
-        "labels": extra["labels"],
-        "message_in": f"try_cast({extra['In msg nelems']} AS BIGINT)",
-        "message_out": f"try_cast({extra['Out msg nelems']} AS BIGINT)",
-        "message_dtype": extra["dtype"],
-        "attributes": f"""CASE WHEN {" OR ".join(f"({test})" for test in unfit.values())}
-            THEN json_merge_patch(coalesce(leftover, '{{}}'), json_object({kept}))::VARCHAR
-            ELSE nullif(leftover, '{{}}') END""",
-    }
-    structure = _literal([_EVENT])
+    columns = {**COLUMNS, "attributes": _attributes()}
     return f"""
-        WITH parsed AS (SELECT unnest(json_transform(doc, {structure})) AS e FROM documents),
-        events AS (SELECT unnest(e) FROM parsed WHERE e IS NOT NULL),
+        WITH {_events(keep_all=keep_all)},
         typed AS (SELECT *, json_transform(args, {_literal(ARGUMENTS)}) AS a FROM events),
         counted AS (SELECT *, len(json_keys(args)) > {known} AS more FROM typed),
         split AS (SELECT *,
             CASE WHEN more THEN json_extract_string(args, {paths}) END AS extra,
-            CASE WHEN more THEN json_merge_patch(args, {patch})::VARCHAR END AS leftover
+            CASE WHEN more AND beside IS NOT NULL
+                THEN json_merge_patch(beside, json_merge_patch(args, {patch}))::VARCHAR
+                WHEN more THEN json_merge_patch(args, {patch})::VARCHAR
+                ELSE beside END AS leftover
             FROM counted)
         SELECT {", ".join(f'{value} AS "{name}"' for name, value in columns.items())} FROM split
     """
@@ -139,12 +175,14 @@ def _query() -> str:
 class Normaliser:
     """One DuckDB connection that turns documents into Arrow tables."""
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self) -> None:
         self._connection = duckdb.connect()
         self._connection.execute("SET preserve_insertion_order = true")
-        if threads:
-            self._connection.execute(f"SET threads = {threads}")
-        self._query = _query()
+        self._query = _query(keep_all=True)
+
+    def expect_kineto(self) -> None:
+        """Read only the keys Kineto writes beside an event's args, which all have a column."""
+        self._query = _query(keep_all=False)
 
     def table(self, documents: Sequence[bytes]) -> pa.Table | None:
         """Columns of all events of the documents, in order; None where one is malformed."""

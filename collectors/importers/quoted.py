@@ -38,6 +38,8 @@ _FIELD = re.compile(
 )
 _RAW_SPECIAL = re.compile(r'\\"|[\\"\x00-\x1f]')
 _SPECIAL = re.compile(rf'{_ESCAPE}|[\\"\x00-\x1f]')
+_ESCAPED = re.compile(r'(?:[^\\]|\\(?:["\\/]|u[0-9a-fA-F]{4}))*+', re.DOTALL)
+_PATH = re.compile(r"[A-Za-z]:\\[^\\]|\\\\[^\\]")
 _VALID_ESCAPE = re.compile(_ESCAPE)
 _UNICODE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([0-9a-fA-F]{4})|\\."
@@ -85,12 +87,21 @@ def read_guessed(
 def read_key(text: str, start: int, end: int, *, unescaped: bool) -> Quoted | None:
     """The key at `start`, up to its closing quote."""
     match = _STRICT.match(text, start, end)
-    if match and not (unescaped and "\\" in match.group()):
+    if match and not (unescaped and not looks_escaped(match.group()[1:-1])):
         return _without_lone_surrogates(match.group(), match.end())
     match = _KEY.match(text, start, end)
     if match is None:
         return None
     return render(match.group()[1:-1], match.end(), unescaped=unescaped)
+
+
+def looks_escaped(body: str) -> bool:
+    """Whether the backslashes of a string are escapes even in a file where most are not.
+
+    They are if each is doubled, stands before a quote or starts a code such as \\u00e9, and the
+    text is no path: exporters write names as they are but may get other texts escaped.
+    """
+    return _ESCAPED.fullmatch(body) is not None and _PATH.match(body) is None
 
 
 def render(body: str, end: int, *, unescaped: bool, closed: bool = True) -> Quoted:
@@ -99,7 +110,8 @@ def render(body: str, end: int, *, unescaped: bool, closed: bool = True) -> Quot
     In an unescaped file no backslash is an escape, except before a quote inside the string.
     """
     kinds = [] if closed else ["unclosed_string"]
-    raw = "\\" in body and (unescaped or "\\" in _VALID_ESCAPE.sub("", body))
+    raw = "\\" in _VALID_ESCAPE.sub("", body) or (unescaped and not looks_escaped(body))
+    raw = raw and "\\" in body
     if raw:
         kinds.append("bad_escape")
     mended = (_RAW_SPECIAL if raw else _SPECIAL).sub(_Mender(kinds, raw=raw), body)

@@ -171,8 +171,9 @@ class _Attempt:
             self._stack.clear()
         else:
             self._join(commas)
+            start = self._pos
             self._key(char)
-            self._colon()
+            self._colon(start)
             self._value("{")
 
     def _put_members(self, members: str, end: int) -> None:
@@ -276,10 +277,12 @@ class _Attempt:
         self._note("bare_key")
         self._take(quoted.Quoted(f'"{match.group()}"', match.end()))
 
-    def _colon(self) -> None:
+    def _colon(self, start: int) -> None:
         self._has_phase |= self._out[-1] == '"ph"' and len(self._stack) == 1
         self._blanks()
         if self._peek() != ":":
+            # what was taken for a key may be the quote of a lost string and reach into the next
+            self._pos = start
             self._fail()
         self._pos += 1
         self._out.append(":")
@@ -303,7 +306,7 @@ class _Attempt:
     def _string(self, place: str) -> None:
         sure = self._known is Known.VALID
         strict = quoted.read_strict(self._text, self._pos, self._end, None if sure else place)
-        if strict and not (self._unescaped and "\\" in strict.text):
+        if strict and (not self._unescaped or quoted.looks_escaped(strict.text[1:-1])):
             self._take(strict)
             return
         limit = self._limit()

@@ -365,3 +365,35 @@ def test_b40_reused_correlation_ids_are_told_apart_by_time(tmp_path: Path) -> No
     work = [kernel(t, 5, correlation=1) for t in (10, 110)]
     found = imported(tmp_path, trace([*calls, *work]))
     assert [row["launch_id"] for row in found.of("hardware")] == [0, 1]
+
+
+ODD = [
+    {"ph": "X", "name": 5, "pid": 1.5, "tid": True, "ts": "7.125", "dur": "2", "args": "text"},
+    {"ph": "X", "name": None, "pid": [1], "tid": {"a": 1}, "ts": 8, "dur": None, "args": [1, 2]},
+    {"ph": "X", "name": ["a"], "pid": None, "ts": 9, "dur": 1, "args": None, "cat": 3},
+    {
+        "ph": "X",
+        "name": "x",
+        "pid": 1,
+        "tid": 1,
+        "ts": 10,
+        "args": {"device": "gpu", "stream": 1.5},
+    },
+    {"ph": "", "name": "y", "ts": 11},
+    {"name": "z", "ts": 12},
+]
+
+
+def test_values_of_odd_types_keep_their_event(tmp_path: Path) -> None:
+    found = imported(tmp_path, json.dumps(ODD))
+    assert [row["name"] for row in found.rows] == ["5", None, '["a"]', "x", "y", "z"]
+    assert [row["start_ns"] for row in found.rows] == [7125, 8000, 9000, 10000, 11000, 12000]
+    assert found.rows[0]["duration_ns"] == 2000
+    assert json.loads(found.rows[3]["attributes"]) == {"device": "gpu"}
+
+
+def test_keys_beside_the_known_ones_are_kept(tmp_path: Path) -> None:
+    event = {"ph": "X", "name": "x", "pid": 1, "tid": 1, "ts": 1, "dur": 2}
+    event |= {"tts": 5, "cname": "good", "args": {"a": 1}}
+    found = imported(tmp_path, json.dumps([event, kernel(5, 1)]))
+    assert json.loads(found.rows[0]["attributes"]) == {"tts": 5, "cname": "good", "a": 1}

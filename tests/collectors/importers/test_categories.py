@@ -24,7 +24,7 @@ def imported(folder: Path, events: list[Row]) -> list[Row]:
     return rows
 
 
-def slice_of(cat: str | None, name: str, ts: float, dur: float, **rest: Any) -> Row:
+def slice_of(cat: str | None, name: str, ts: float | str, dur: float | str, **rest: Any) -> Row:
     event = {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur} | rest
     return event if cat is None else event | {"cat": cat}
 

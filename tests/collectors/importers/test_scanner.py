@@ -142,11 +142,26 @@ class TestStrings:
         assert result.kinds["bad_escape"] == 3
         assert result.others[0]["dur"] == 4
 
+    @pytest.mark.parametrize(
+        ("name", "right"),
+        [
+            (rb"\u65e5\u672c", "日本"),
+            (rb"C:\\proj\\new", r"C:\proj\new"),
+            (rb"\"quoted\"", '"quoted"'),
+            (rb"C:\u65e5", r"C:\u65e5"),
+            (rb"\\server", r"\\server"),
+            (rb"line\nline", r"line\nline"),
+        ],
+    )
+    def test_escaped_texts_in_an_unescaped_file(self, name: bytes, right: str) -> None:
+        result = scanned(beside_good(named(rb"C:\proj"), named(name)))
+        assert [event["name"] for event in result.others] == [r"C:\proj", right]
+
     def test_an_unescaped_file_is_announced(self) -> None:
         scanner = EventScanner(IssueLog())
-        data = beside_good(named(rb"C:\proj"))
+        scanner.feed(beside_good(named(rb"C:\proj")))
         with pytest.raises(UnescapedFileError):
-            scanner.finish() if scanner.feed(data) else scanner.finish()
+            scanner.finish()
 
     @pytest.mark.parametrize(
         "name",
@@ -188,8 +203,21 @@ class TestStrings:
 class TestNumbers:
     @pytest.mark.parametrize(
         "word",
-        "inf -inf +inf Infinity -Infinity nan NaN -nan -nan(ind) nan(snan) 1.#INF -1.#IND "
-        "1.#QNAN".split(),
+        [
+            "inf",
+            "-inf",
+            "+inf",
+            "Infinity",
+            "-Infinity",
+            "nan",
+            "NaN",
+            "-nan",
+            "-nan(ind)",
+            "nan(snan)",
+            "1.#INF",
+            "-1.#IND",
+            "1.#QNAN",
+        ],
     )
     def test_not_a_number(self, word: str) -> None:
         event = f'{{"ph":"X","ts":{word},"dur":1,"args":{{"a":[1,{word}],"b":{word}}}}}'
