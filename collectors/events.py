@@ -187,6 +187,8 @@ class Events:
     flow: Sparse
     """Ids of flows that lead from the host to hardware work."""
     names: Names
+    call_line: Sparse = field(default_factory=lambda: Sparse.joined([]))
+    """Line from which each Python frame was called, where known."""
 
     def __len__(self) -> int:
         return len(self.start)

@@ -105,7 +105,4 @@ def _profiler(device: torch.device) -> profile:
         record_shapes=True,
         profile_memory=True,
         with_stack=True,
-        with_modules=True,
-        # torch writes Python frames into the trace only when asked to be verbose
-        experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True),
     )

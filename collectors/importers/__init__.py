@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from neuron_explorer.collectors.assembly import Gathered, assemble, write_trace
+from neuron_explorer.collectors.call_lines import CallLines
 from neuron_explorer.collectors.events import UNKNOWN, Events, Places
 from neuron_explorer.collectors.importers.categories import UNKNOWN as UNKNOWN_ROLE
 from neuron_explorer.collectors.importers.categories import device_type, refine
@@ -23,6 +25,8 @@ from neuron_explorer.collectors.rows import TraceRows, Track
 from neuron_explorer.collectors.writer import TraceWriter
 from neuron_explorer.errors import ImportFailedError, UsageError
 from neuron_explorer.progress import Progress, Silent
+
+LOST_NAME = "unknown"
 
 __all__ = ["ImportOptions", "ImportReport", "import_file"]
 
@@ -37,6 +41,10 @@ class ImportOptions:
     """Path prefixes that count as the user's own code."""
     captured_here: bool = False
     """This process made the trace, so its source files are the ones on disk."""
+    true_names: Mapping[int, str] = field(default_factory=dict)
+    """Start (Unix ns) -> name, for framework and Python events that the exporter renamed."""
+    call_lines: CallLines | None = None
+    """Lines from which Python frames were called; a trace file alone does not have them."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,10 @@ def _gather(
     tracks = _tracks(trace)
     _roles_by_process(events, trace, tracks)
     places = _places(events, trace, tracks)
+    _restore_names(events, facts.base_ns, options.true_names)
     _report_lost_names(events, issues)
+    if options.call_lines is not None:
+        events.call_line = options.call_lines.of_frames(events, facts.base_ns)
     keep = pair_marks(reader, events.start, events.duration) if reader.marks else None
     return Gathered(
         buffer=reader.buffer,
@@ -195,8 +206,17 @@ def _stream(track: Track) -> int:
     return _small(int(digits)) if digits.isascii() and digits.isdigit() else NULL
 
 
+def _restore_names(events: Events, base_ns: int, true_names: Mapping[int, str]) -> None:
+    if not true_names:
+        return
+    starts = np.fromiter(true_names, np.int64, len(true_names)) - base_ns
+    named = np.isin(events.start, starts) & events.roles("framework/", "python/")
+    for row in np.flatnonzero(named).tolist():
+        events.name[row] = events.names.name.code(true_names[int(events.start[row]) + base_ns])
+
+
 def _report_lost_names(events: Events, issues: IssueLog) -> None:
-    lost = events.named(lambda name: name == "unknown")
+    lost = events.named(lambda name: name == LOST_NAME)
     lost &= events.roles("framework/annotation", "python/frame")
     if lost.sum() >= 2:
-        issues.add("names_lost", example="unknown", count=int(lost.sum()))
+        issues.add("names_lost", example=LOST_NAME, count=int(lost.sum()))

@@ -105,9 +105,8 @@ class EventReader:
             following = SEPARATOR.match(page, end)
             if following is None or not page.startswith(_SURELY_FOLLOW, following.end()):
                 break
-            if constants or (self._doubts and self._doubtful(base + start, base + end)):
-                break
-            if not listed and "traceEvents" in value:
+            doubtful = self._doubts and self._doubtful(base + start, base + end)
+            if constants or doubtful or (not listed and "traceEvents" in value):
                 break
             if due and not gap.group(1):
                 self.note("missing_comma", base + start, base + end)

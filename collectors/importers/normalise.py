@@ -186,10 +186,14 @@ class Normaliser:
 
     def table(self, documents: Sequence[bytes]) -> pa.Table | None:
         """Columns of all events of the documents, in order; None where one is malformed."""
-        # a batch each: DuckDB's threads take batches, and keep their order
-        batches = [
-            pa.record_batch({"doc": pa.array([document], pa.string())}) for document in documents
-        ]
+        try:
+            # a batch each: DuckDB's threads take batches, and keep their order
+            batches = [
+                pa.record_batch({"doc": pa.array([document], pa.string())})
+                for document in documents
+            ]
+        except pa.ArrowInvalid:  # bytes that are not UTF-8
+            return None
         self._connection.register("documents", pa.Table.from_batches(batches))
         try:
             table: pa.Table = self._connection.sql(self._query).to_arrow_table()

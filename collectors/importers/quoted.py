@@ -98,8 +98,8 @@ def read_key(text: str, start: int, end: int, *, unescaped: bool) -> Quoted | No
 def looks_escaped(body: str) -> bool:
     """Whether the backslashes of a string are escapes even in a file where most are not.
 
-    They are if each is doubled, stands before a quote or starts a code such as \\u00e9, and the
-    text is no path: exporters write names as they are but may get other texts escaped.
+    They are if each is doubled, stands before a quote or starts the code of a character, and
+    the text is no path: exporters write names as they are but may get other texts escaped.
     """
     return _ESCAPED.fullmatch(body) is not None and _PATH.match(body) is None
 

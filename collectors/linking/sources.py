@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from neuron_explorer.collectors.events import Events
+from neuron_explorer.collectors.events import Events, Ints, Sparse
 from neuron_explorer.collectors.interning import NULL, Codes
 from neuron_explorer.collectors.linking.frames import Frame, ModuleCall, parse_frame, parse_module
 from neuron_explorer.collectors.linking.nesting import NONE, Rows, nearest
@@ -48,13 +48,13 @@ def host_sources(events: Events, parent: Rows, user_prefixes: tuple[str, ...]) -
     python = events.roles("python/frame")
     model = python & catalogue.is_model[events.name]
     above = nearest(parent, model, include_self=True)
-    stack_of, stacks = _stacks(events, catalogue, parent, above, np.flatnonzero(model))
-    stack = np.where(above >= 0, stack_of[above], NULL)
+    stacks = _Stacks(events, catalogue, parent, above, np.flatnonzero(model))
     via = np.where(above >= 0, np.int8(VIAS.index("function")), np.int8(NULL))
-    del stack_of, model
+    stack = np.where(above >= 0, stacks.of_frame[above], NULL)
+    stacks.advance_to_lines(stack, via, above)
     above = nearest(parent, python & catalogue.is_module[events.name], include_self=True)
     module = np.where(above >= 0, catalogue.module_of[events.name[above]], NULL)
-    found = Sources(stack, module, via, stacks, catalogue.modules)
+    found = Sources(stack, module, via, stacks.stacks, catalogue.modules)
     _read_call_stacks(events, found, user_prefixes)
     return found
 
@@ -92,33 +92,99 @@ class _Catalogue:
             self.is_model[code] = True
 
 
-def _stacks(
-    events: Events,
-    catalogue: _Catalogue,
-    parent: Rows,
-    nearest_model: Rows,
-    frames: npt.NDArray[np.intp],
-) -> tuple[Codes, list[Stack]]:
-    """Stack of each model frame: its caller's stack and itself, level by level."""
-    stacks: list[Stack] = []
-    stack_of = np.full(len(events), NULL, np.int32)
-    names = events.names.name.texts
-    above = np.where(parent[frames] >= 0, nearest_model[parent[frames]], NONE)
-    level, waiting = frames[above < 0], frames[above >= 0]
-    callers, above = above[above < 0], above[above >= 0]
-    while len(level):
-        caller = np.where(callers >= 0, stack_of[callers], NULL).astype(np.int64)
-        pairs = (caller + 1) << 32 | events.name[level]
+class _Stacks:
+    """Stacks of model frames, each made once: its caller's stack, calling line and itself."""
+
+    def __init__(
+        self,
+        events: Events,
+        catalogue: _Catalogue,
+        parent: Rows,
+        nearest_model: Rows,
+        frames: npt.NDArray[np.intp],
+    ) -> None:
+        self.stacks: list[Stack] = []
+        self.of_frame = np.full(len(events), NULL, np.int32)
+        """Code of each model frame's stack, its own line being the function's first."""
+        self._moved: dict[tuple[int, int], int] = {}
+        self._called_at = _called_at(events, parent, nearest_model)
+        above = np.where(parent[frames] >= 0, nearest_model[parent[frames]], NONE)
+        self._build(events, catalogue, frames, above)
+
+    def _build(
+        self,
+        events: Events,
+        catalogue: _Catalogue,
+        frames: npt.NDArray[np.intp],
+        above: Rows,
+    ) -> None:
+        """Level by level, so that a caller's stack is there before its callees'."""
+        names = events.names.name.texts
+        while len(frames):
+            ready = (above < 0) | (self.of_frame[above] != NULL)
+            level, caller = frames[ready], above[ready]
+            lines = self._called_at.of(level, NULL)
+            outer = np.where(caller >= 0, self.of_frame[caller], NULL)
+            outer = self._at_lines(outer, np.where(caller >= 0, lines, NULL))
+            pairs = (outer.astype(np.int64) + 1) << 32 | events.name[level]
+            distinct, place = np.unique(pairs, return_inverse=True)
+            self.of_frame[level] = len(self.stacks) + place
+            for pair in distinct.tolist():
+                code, around = pair & 0xFFFFFFFF, (pair >> 32) - 1
+                stack = self.stacks[around] if around >= 0 else None
+                self.stacks.append(_called(stack, names[code], catalogue.frames[code]))
+            frames, above = frames[~ready], above[~ready]
+
+    def advance_to_lines(self, stack: Codes, via: SmallCodes, above: Rows) -> None:
+        """Move the innermost frame of rows to the line it was running, where that is known."""
+        known = self._called_at
+        # a model frame's own line is unknown: what is known is where it was called from
+        rows = known.rows[(above[known.rows] >= 0) & (above[known.rows] != known.rows)]
+        stack[rows] = self._at_lines(stack[rows], known.of(rows, NULL))
+        via[rows] = VIAS.index("call")
+
+    def _at_lines(self, stack: Codes, line: Ints) -> Codes:
+        """Codes of the same stacks with the innermost frame at another line; NULL = as it is."""
+        pairs = (stack.astype(np.int64) + 1) << 32 | (line + 1)
         distinct, place = np.unique(pairs, return_inverse=True)
-        stack_of[level] = len(stacks) + place
-        for pair in distinct.tolist():
-            code, outer = pair & 0xFFFFFFFF, (pair >> 32) - 1
-            around = stacks[outer] if outer >= 0 else None
-            stacks.append(_called(around, names[code], catalogue.frames[code]))
-        ready = stack_of[above] != NULL
-        level, waiting = waiting[ready], waiting[~ready]
-        callers, above = above[ready], above[~ready]
-    return stack_of, stacks
+        codes = [self._at_line((p >> 32) - 1, (p & 0xFFFFFFFF) - 1) for p in distinct.tolist()]
+        return np.array(codes, np.int32)[place] if codes else stack
+
+    def _at_line(self, code: int, line: int) -> int:
+        if code < 0 or line < 0 or self.stacks[code].source.line == line:
+            return code
+        if (code, line) not in self._moved:
+            self._moved[code, line] = len(self.stacks)
+            self.stacks.append(_moved(self.stacks[code], line))
+        return self._moved[code, line]
+
+
+def _called_at(events: Events, parent: Rows, nearest_model: Rows) -> Sparse:
+    """Line that the nearest model frame of each row was running, where it is known.
+
+    It is the calling line of the frame or built-in that this model frame called on the way
+    to the row. A row right below its model frame has none: an operator calls no function.
+    """
+    called = np.zeros(len(events), np.bool_)
+    called[events.call_line.rows] = True
+    if not called.any():
+        return events.call_line
+    child = nearest(parent, called, include_self=True)
+    rows = np.flatnonzero(child >= 0)
+    # a frame's line is its caller's, so look from the row's parent where it is a frame itself
+    own = nearest_model[rows] == rows
+    model = nearest_model[np.where(own, parent[rows], rows)]
+    fits = (model >= 0) & (parent[child[rows]] == model)
+    rows = rows[fits].astype(np.int32)
+    return Sparse(rows, events.call_line.of(child[rows]))
+
+
+def _moved(stack: Stack, line: int) -> Stack:
+    """The stack with its innermost frame at another line."""
+    frame = replace(stack.source, line=line)
+    text = f"{frame.file}({line}): {frame.function}"
+    outer, newline, _ = stack.text.rpartition("\n")
+    return Stack(outer + newline + text, frame, frame if frame.user else stack.user)
 
 
 def _called(around: Stack | None, text: str, frame: Frame) -> Stack:

@@ -397,3 +397,14 @@ def test_keys_beside_the_known_ones_are_kept(tmp_path: Path) -> None:
     event |= {"tts": 5, "cname": "good", "args": {"a": 1}}
     found = imported(tmp_path, json.dumps([event, kernel(5, 1)]))
     assert json.loads(found.rows[0]["attributes"]) == {"tts": 5, "cname": "good", "a": 1}
+
+
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_bytes_that_are_not_utf8_cost_only_themselves(tmp_path: Path, where: int) -> None:
+    events = [json.dumps(kernel(10 * n, 5)).encode() for n in range(3)]
+    events[where] = events[where].replace(b'"name": "k', b'"name": "\xae\xffk')
+    found = imported(tmp_path, b'{"traceEvents": [' + b", ".join(events) + b"]}")
+    names = [f"k{10 * n}" for n in range(3)]
+    names[where] = "\ufffd\ufffd" + names[where]
+    assert [row["name"] for row in found.rows] == names
+    assert "bad_utf8" in found.issues

@@ -37,27 +37,9 @@ EVENTS = st.builds(
     st.integers(0, 10**6),
     st.lists(st.lists(st.integers(0, 9), max_size=3), max_size=3),
 )
-PIECES = st.sampled_from(
-    [
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b'"',
-        b",",
-        b":",
-        b"\\",
-        b"\0",
-        b"\xff",
-        b" ",
-        b"\n",
-        b"1",
-        b"null",
-        b"inf",
-    ]
-    + [b'{"ph":"X"}', b'"name":"a"', b'{"traceEvents":[', b'"args":{', b"},{", b"}]}", b"'", b"/*"]
-    + [b'{"ph":', b'"pid":', b'"\\ud800"', b"1e999", b"\xef\xbb\xbf"]
-)
+WORDS = """{ } [ ] " , : \\ ' /* 1 null inf 1e999 {"ph":"X"} "name":"a" {"traceEvents":[
+"args":{ },{ }]} {"ph": "pid": "\\ud800" """
+PIECES = st.sampled_from([*WORDS.encode().split(), *(b"\0", b"\xff", b" ", b"\n", b"\xef\xbb\xbf")])
 SOUP = st.lists(PIECES, max_size=60).map(b"".join)
 SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=20)
 
@@ -71,26 +53,22 @@ def read(result: Scanned) -> tuple[Any, ...]:
 
 
 class TestValidJson:
-    @given(
-        st.lists(OBJECTS, max_size=5),
-        HEADERS,
-        HEADERS,
-        st.sampled_from([None, 0, 2]),
-        st.booleans(),
-    )
+    @given(st.lists(OBJECTS, max_size=5), HEADERS, HEADERS, st.sampled_from([None, 0, 2]))
     def test_equals_json(
-        self, events: list[Any], before: Any, after: Any, indent: int | None, bare: bool
+        self, events: list[Any], before: Any, after: Any, indent: int | None
     ) -> None:
         document = {**before, "traceEvents": events, **after}
-        data = dumped(events if bare else document, indent=indent)
-        result = scanned(data)
-        assert result.events == [event for event in json.loads(data) if event] if bare else True
-        if not bare:
-            assert result.events == [event for event in events if event]
-            del document["traceEvents"]
-            assert result.header == document
+        result = scanned(dumped(document, indent=indent))
+        del document["traceEvents"]
+        assert result.header == document
+        assert result.events == [event for event in events if event]
         assert result.kinds.keys() <= {"empty_event"}
         assert not result.truncated
+
+    @given(st.lists(OBJECTS, max_size=5), st.sampled_from([None, 0, 2]))
+    def test_bare_list(self, events: list[Any], indent: int | None) -> None:
+        result = scanned(dumped(events, indent=indent))
+        assert result.events == [event for event in events if event]
 
     @given(st.lists(OBJECTS, max_size=5))
     def test_original_bytes(self, events: list[Any]) -> None:
@@ -146,13 +124,13 @@ class TestDamage:
 
 
 class TestNothingRaises:
-    @given(st.binary(max_size=400), st.booleans())
-    def test_random_bytes(self, data: bytes, unescaped: bool) -> None:
+    @given(data=st.binary(max_size=400), unescaped=st.booleans())
+    def test_random_bytes(self, *, data: bytes, unescaped: bool) -> None:
         assert isinstance(scanned(data, unescaped=unescaped).events, list)
 
     @settings(max_examples=500)
-    @given(SOUP, st.booleans())
-    def test_soup(self, data: bytes, unescaped: bool) -> None:
+    @given(data=SOUP, unescaped=st.booleans())
+    def test_soup(self, *, data: bytes, unescaped: bool) -> None:
         result = scanned(data, unescaped=unescaped)
         assert all(isinstance(event, dict) for event in result.events)
 

@@ -1,0 +1,147 @@
+"""`neuron_explorer.profile`: torch's profiler, whose windows end as `trace.parquet`.
+
+Everything that torch.profiler.profile takes means the same here; what is ours is keyword-only.
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import sys
+import tempfile
+import warnings
+import weakref
+from contextlib import ContextDecorator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import profile as torch_profile
+
+from neuron_explorer.collectors.capture.outputs import Outputs, rank_of_environment
+from neuron_explorer.collectors.capture.tree import TreeFacts, read_tree
+from neuron_explorer.collectors.importers import ImportOptions, import_file
+from neuron_explorer.errors import NeuronExplorerError, TraceError
+from neuron_explorer.trace import Trace
+
+STACKS_BY_DEFAULT = sys.version_info < (3, 12)
+"""On Python 3.11 torch's own tracer is the only source of lines."""
+
+
+class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch's own
+    """A drop-in for `torch.profiler.profile` that writes `trace.parquet`.
+
+    Shapes and memory are recorded unless switched off, since without them nothing can be said
+    about bytes; every other argument keeps torch's default.
+
+    Args:
+        output: A `.parquet` path, or a folder for many windows. Several windows or ranks
+            never share a file.
+        record_shapes: As in torch; on by default.
+        profile_memory: As in torch; on by default.
+        with_stack: As in torch; on by default where Python is older than 3.12.
+        experimental_config: As in torch; Python frames are asked for unless it is given.
+        kwargs: Every other argument of `torch.profiler.profile`.
+    """
+
+    def __init__(
+        self,
+        *,
+        output: str | Path = "trace.parquet",
+        record_shapes: bool = True,
+        profile_memory: bool = True,
+        with_stack: bool = STACKS_BY_DEFAULT,
+        experimental_config: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            record_shapes=record_shapes,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            experimental_config=experimental_config or python_frames(),
+            **kwargs,
+        )
+        self.paths: list[Path] = []
+        """Files written so far, one a window."""
+        self._outputs = Outputs(Path(output), rank_of_environment())
+        self._folder = Path(tempfile.mkdtemp(prefix="neuron_explorer-"))
+        self._exported: Path | None = None
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Begin, as in torch.
+
+        Raises:
+            OutputError: The output cannot be written; nothing has been recorded then.
+        """
+        self._outputs.check()
+        super().start()
+
+    def stop(self) -> None:
+        """End, as in torch; says so where a schedule never came to record anything."""
+        super().stop()
+        if not self.paths and self.record_steps and self.step_num == 0:
+            warnings.warn(
+                "a schedule was given, but step() was called 0 times: nothing was recorded",
+                stacklevel=2,
+            )
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of the last window, loaded.
+
+        Raises:
+            TraceError: No window has been written yet.
+        """
+        if not self.paths:
+            raise TraceError(
+                "no window has been written yet",
+                hint="leave the `with` block, or call step() as often as the schedule asks",
+            )
+        return Trace.open([self.paths[-1]])
+
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's own signature
+        """As in torch; callable as often as one likes, also after our own file is written."""
+        if self._exported is None or use_python_export:
+            super().export_chrome_trace(path, use_python_export)
+        elif path.endswith(".gz"):
+            with self._exported.open("rb") as plain, gzip.open(path, "wb") as packed:
+                shutil.copyfileobj(plain, packed)
+        else:
+            shutil.copyfile(self._exported, path)
+
+    def prepare_trace(self) -> None:
+        """Forget the exported window before torch records the next one."""
+        self._exported = None
+        super().prepare_trace()
+
+    def _trace_ready(self) -> None:
+        # the job goes on whatever happens to its profile
+        try:
+            self._write_window()
+        except (NeuronExplorerError, OSError, RuntimeError) as error:
+            warnings.warn(f"the profile was not written: {error}", stacklevel=2)
+        super()._trace_ready()
+
+    def _write_window(self) -> None:
+        exported = self._folder / f"window-{len(self.paths)}.json"
+        super().export_chrome_trace(str(exported))
+        if self._exported is not None:
+            self._exported.unlink()
+        self._exported = exported
+        output = self._outputs.next()
+        facts = self._tree_facts()
+        options = ImportOptions(
+            captured_here=True, true_names=facts.true_names, call_lines=facts.call_lines
+        )
+        import_file(exported, output, options=options)
+        self.paths.append(output)
+
+    def _tree_facts(self) -> TreeFacts:
+        results = None if self.profiler is None else self.profiler.kineto_results
+        return TreeFacts() if results is None else read_tree(results)
+
+
+def python_frames() -> Any:
+    """The configuration with which torch writes Python frames into the trace."""
+    return torch._C._profiler._ExperimentalConfig(verbose=True)

@@ -1,0 +1,61 @@
+"""What torch's event tree knows and its trace file does not: true names, calling lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from neuron_explorer.collectors.call_lines import CallLines
+from neuron_explorer.collectors.linking.frames import parse_frame
+
+_PYTHON = frozenset({"PyCall", "PyCCall"})
+
+
+@dataclass
+class TreeFacts:
+    """Facts of one recorded window, by the start of the event they belong to (Unix ns)."""
+
+    true_names: dict[int, str] = field(default_factory=dict)
+    """Names that the exporter changes: not ASCII, or with a backslash."""
+    calls: list[tuple[int, int]] = field(default_factory=list)
+    """(start, line) of every frame or built-in that model code called."""
+
+    @property
+    def call_lines(self) -> CallLines:
+        return CallLines.of(self.calls)
+
+
+def read_tree(results: Any, user_prefixes: tuple[str, ...] = ()) -> TreeFacts:
+    """Walk the event tree once.
+
+    Args:
+        results: `torch.profiler.profile().profiler.kineto_results`.
+        user_prefixes: Path prefixes that are the user's own code wherever they lie.
+    """
+    found = TreeFacts()
+    is_model: dict[str, bool] = {}
+    waiting = list(results.experimental_event_tree())
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(node.children)
+        name = _name(node)
+        if not name.isascii() or "\\" in name:
+            found.true_names[node.start_time_ns] = name
+        if node.tag.name in _PYTHON:
+            caller = node.extra_fields.caller
+            file = caller.file_name
+            if file not in is_model:
+                frame = parse_frame(f"{file}(1): f", user_prefixes)
+                is_model[file] = frame is not None and frame.model
+            if is_model[file]:
+                found.calls.append((node.start_time_ns, caller.line_number))
+    return found
+
+
+def _name(node: Any) -> str:
+    """The name, also where torch cut it in the middle of a character."""
+    try:
+        name: str = node.name
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "replace")
+    return name

@@ -1,0 +1,207 @@
+"""`profile()` on real torch: what it writes, where, and that it never harms the job."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from neuron_explorer.collectors.capture.session import profile  # noqa: E402
+from neuron_explorer.errors import OutputError, TraceError  # noqa: E402
+
+pytestmark = [
+    pytest.mark.torch,
+    # torch warns of its own defaults; they are not what is tested here
+    pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Any:
+        h = self.layer(x)  # line: linear
+        return torch.relu(h)  # line: relu
+
+
+def line_of(mark: str) -> int:
+    text = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(n for n, line in enumerate(text, 1) if line.endswith(f"# line: {mark}"))
+
+
+def ops(session: profile) -> dict[str, dict[str, Any]]:
+    rows = session.trace.sql(
+        "SELECT * FROM events WHERE layer = 'framework' ORDER BY start_ns"
+    ).to_pylist()
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        found.setdefault(row["name"], row)
+    return found
+
+
+def test_the_plain_use_writes_one_trace_with_exact_call_lines() -> None:
+    model, x = Model(), torch.randn(4, 8)
+    with profile(with_stack=True) as session:
+        loss = model(x).sum()
+        loss.backward()
+    assert session.paths == [Path("trace.parquet")]
+    found = ops(session)
+    for name, mark in (("aten::addmm", "linear"), ("aten::relu", "relu")):
+        row = found[name]
+        assert row["source_file"].endswith("test_session.py")
+        assert (row["source_line"], row["source_via"]) == (line_of(mark), "call")
+        assert row["source_function"] == "forward"
+    backward = found["AddmmBackward0"]
+    assert (backward["source_line"], backward["source_via"]) == (line_of("linear"), "forward")
+    assert found["aten::addmm"]["input_shapes"] is not None
+    assert found["aten::addmm"]["flops"] == 2 * 4 * 8 * 8
+
+
+def test_the_trace_brings_its_source_lines() -> None:
+    model, x = Model(), torch.randn(4, 8)
+    with profile(with_stack=True) as session:
+        model(x)
+    (metadata,) = session.trace.metadata.values()
+    (excerpt,) = [e for f, e in metadata["sources"].items() if f.endswith("test_session.py")]
+    assert excerpt["lines"][str(line_of("relu"))].strip().startswith("return torch.relu(h)")
+    assert metadata["origin"]["via"] == "capture"
+
+
+def test_names_are_kept_exactly() -> None:
+    names = ["ünï", "日本", "🔥 step", 'a"b', "back\\slash", "plain"]
+    with profile() as session:
+        for name in names:
+            with torch.profiler.record_function(name):
+                torch.ones(2)
+    assert set(names) <= set(ops(session))
+
+
+def test_windows_never_share_a_file() -> None:
+    plan = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=3)
+    with profile(output="runs/trace.parquet", schedule=plan) as session:
+        for _ in range(9):
+            torch.ones(2).add(1)
+            session.step()
+    names = ["trace.parquet", "trace.window=001.parquet", "trace.window=002.parquet"]
+    assert [path.name for path in session.paths] == names
+    steps = [
+        {row["step"] for row in session.trace.open([path]).sql("FROM steps").to_pylist()}
+        for path in session.paths
+    ]
+    assert steps == [{2}, {5}, {8}]
+
+
+def test_a_folder_holds_one_file_a_window() -> None:
+    with profile(output="runs") as session:
+        torch.ones(2)
+    assert session.paths == [Path("runs/window=000.parquet")]
+
+
+def test_ranks_never_share_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("RANK", "2")
+    with profile(output="trace.parquet") as session:
+        torch.ones(2)
+    assert session.paths == [Path("trace/rank=2.parquet")]
+
+
+def test_the_handler_of_the_user_still_runs_and_may_export() -> None:
+    seen: list[int] = []
+
+    def handler(session: profile) -> None:
+        session.export_chrome_trace("theirs.json")
+        session.export_chrome_trace("theirs.json.gz")
+        seen.append(session.step_num)
+
+    with profile(on_trace_ready=handler):
+        torch.ones(2)
+    assert seen == [0]
+    plain = json.loads(Path("theirs.json").read_text())
+    assert plain == json.loads(gzip.decompress(Path("theirs.json.gz").read_bytes()))
+    assert any(event.get("name") == "aten::ones" for event in plain["traceEvents"])
+
+
+def test_an_unwritable_output_is_found_before_the_run() -> None:
+    Path("file").write_text("")
+    session = profile(output="file/trace.parquet")
+    with pytest.raises(OutputError, match="cannot write to file"):
+        session.start()
+
+
+def test_a_full_disk_does_not_stop_the_job() -> None:
+    code = """
+import resource, sys, torch
+from neuron_explorer.collectors.capture.session import profile
+with profile() as session:
+    torch.ones(2).add(1)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+print("job done", session.paths)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip().endswith("job done []")
+    assert "the profile was not written" in done.stderr
+    assert done.returncode == 0
+
+
+def test_the_users_exception_wins_and_the_trace_is_written() -> None:
+    def fail() -> None:
+        with profile():
+            torch.ones(2)
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        fail()
+    assert Path("trace.parquet").exists()
+
+
+def test_no_step_is_said() -> None:
+    plan = torch.profiler.schedule(wait=1, warmup=1, active=1)
+    with pytest.warns(UserWarning, match="step\\(\\) was called 0 times"), profile(schedule=plan):
+        torch.ones(2)
+
+
+def test_no_window_yet_is_said() -> None:
+    with pytest.raises(TraceError, match="no window has been written"):
+        profile().trace.close()
+
+
+def test_it_decorates() -> None:
+    @profile(output="decorated.parquet")
+    def work() -> int:
+        torch.ones(2)
+        return 3
+
+    assert work() == 3
+    assert Path("decorated.parquet").exists()
+
+
+def test_many_sessions_leave_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in range(3):
+            with profile(output=f"{number}.parquet"):
+                torch.ones(2)
+    assert sorted(p.name for p in Path().glob("*.parquet")) == [f"{n}.parquet" for n in range(3)]
+    gc.collect()
+    assert list(folder.iterdir()) == []
