@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -89,37 +90,40 @@ class _Reading:
         return ChromeTrace(self._reader, scanner.header, truncated)
 
     def _tables(self, source: ByteSource, scanner: EventScanner) -> Iterator[pa.Table]:
-        pieces = _pieces(source)
-        if not self._unescaped:
-            yield from self._clean(pieces, scanner)
-        for piece in pieces:
-            yield from self._repaired(scanner.feed(piece))
+        pieces = self._events(_pieces(source), scanner)
+        for group in _grouped(pieces):
+            table = self._clean(group, scanner)
+            if table is not None:
+                yield table
+                continue
+            for piece in group:
+                table = self._clean([piece], scanner)
+                if table is not None:
+                    yield table
+                else:
+                    yield from self._repaired(scanner.feed(piece))
         yield from self._repaired(scanner.finish())
 
-    def _clean(self, pieces: Iterator[bytes], scanner: EventScanner) -> Iterator[pa.Table]:
-        """Tables of clean documents; ends after the first pieces that are not."""
+    def _events(self, pieces: Iterator[bytes], scanner: EventScanner) -> Iterator[bytes]:
+        """The pieces without what comes before the first event, where that is plain."""
         head = next(pieces, b"")
         if _KINETO.search(head):
             self._normaliser.expect_kineto()
         start = _EVENTS.match(head)
-        if start is None or not scanner.begin(head[: start.end()]):
-            yield from self._repaired(scanner.feed(head))
-            return
-        first = head[start.end() :]
-        for group in _grouped(first, pieces):
-            table = self._normaliser.table([_document(piece) for piece in group])
-            if table is not None and not _has_bare_words(table):
-                scanner.skip(sum(map(len, group)))
-                yield table
-                continue
-            for place, piece in enumerate(group):
-                table = self._normaliser.table([_document(piece)])
-                if table is None or _has_bare_words(table):
-                    for rest in group[place:]:
-                        yield from self._repaired(scanner.feed(rest))
-                    return
-                scanner.skip(len(piece))
-                yield table
+        if start is not None and not self._unescaped and scanner.begin(head[: start.end()]):
+            head = head[start.end() :]
+        yield head
+        yield from pieces
+
+    def _clean(self, pieces: list[bytes], scanner: EventScanner) -> pa.Table | None:
+        """Table of pieces that hold whole, valid events and nothing else; else None."""
+        if self._unescaped or not scanner.between_events:
+            return None
+        table = self._normaliser.table([_document(piece) for piece in pieces])
+        if table is None or _has_bare_words(table):
+            return None
+        scanner.skip(sum(map(len, pieces)))
+        return table
 
     def _repaired(self, events: Iterable[bytes]) -> Iterator[pa.Table]:
         """Tables of single events, all valid JSON by now."""
@@ -176,14 +180,9 @@ def _last_border(block: bytes) -> int | None:
     return None
 
 
-def _grouped(first: bytes, pieces: Iterator[bytes]) -> Iterator[list[bytes]]:
-    group = [first]
-    for piece in pieces:
-        if len(group) == PIECES_A_QUERY:
-            yield group
-            group = []
-        group.append(piece)
-    yield group
+def _grouped(pieces: Iterator[bytes]) -> Iterator[list[bytes]]:
+    while group := list(islice(pieces, PIECES_A_QUERY)):
+        yield group
 
 
 def _document(piece: bytes) -> bytes:

@@ -8,7 +8,8 @@ from typing import Any
 
 _OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_flops", "with_modules")
 _LARGE = frozenset({"deviceProperties", "traceEvents", "metadata"})
-_INT64 = 1 << 63
+_FIRST_TOO_LATE = 1 << 62
+"""A base from which no time stamp can be told: the year 2116."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def _integer(value: object) -> int | None:
         number = int(value)
     except ValueError:
         return None
-    return number if abs(number) < _INT64 else None
+    return number if abs(number) < _FIRST_TOO_LATE else None
 
 
 def _flag(value: object) -> bool | None:

@@ -241,7 +241,8 @@ def nanoseconds(column: Column) -> Ints:
     # a decimal128 is an integer of thousandths in two little-endian words
     words = np.frombuffer(array.buffers()[1], np.int64)
     words = words[2 * array.offset : 2 * (array.offset + len(array))].reshape(-1, 2)
-    fits = (words[:, 0] >> 63) == words[:, 1]
+    # within 2**62, so that sums and differences of two times fit too: till the year 2116
+    fits = (words[:, 0] >> 62) == words[:, 1]
     valid: Column = pc.is_valid(array)
     return np.where(valid.to_numpy(zero_copy_only=False) & fits, words[:, 0], UNKNOWN)
 
@@ -295,6 +296,8 @@ def pair_marks(reader: TableReader, start: Ints, duration: Ints) -> Bools:
     unmatched = 0
     for mark in ordered:
         waiting = open_marks.setdefault(mark.key, [])
+        if start[mark.row] == UNKNOWN:
+            continue
         if mark.phase in "BbS":
             waiting.append(mark.row)
         elif waiting:

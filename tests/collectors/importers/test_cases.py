@@ -408,3 +408,13 @@ def test_bytes_that_are_not_utf8_cost_only_themselves(tmp_path: Path, where: int
     names[where] = "\ufffd\ufffd" + names[where]
     assert [row["name"] for row in found.rows] == names
     assert "bad_utf8" in found.issues
+
+
+@pytest.mark.filterwarnings("error")
+def test_absurd_times_are_set_aside(tmp_path: Path) -> None:
+    begin, end = ({"ph": ph, "name": "x", "pid": 1, "tid": 1} for ph in "BE")
+    events = [begin | {"ts": -9e15}, end | {"ts": 9e15}, kernel(5, 1)]
+    found = imported(tmp_path, trace(events, baseTimeNanoseconds=10**30))
+    assert [row["kind"] for row in found.rows] == ["unreadable", "unreadable", "kernel"]
+    assert found.rows[2]["start_ns"] == 5000
+    assert found.issues["no_usable_time"] == 2
