@@ -10,12 +10,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from neuron_explorer.collectors.capture.session import profile as profile
+    from neuron_explorer.collectors.capture.window import trace_handler as trace_handler
     from neuron_explorer.errors import NeuronExplorerError as NeuronExplorerError
     from neuron_explorer.findings import Finding as Finding
     from neuron_explorer.loading import load as load
     from neuron_explorer.trace import Trace as Trace
 
-__all__ = ["Finding", "NeuronExplorerError", "Trace", "__version__", "load"]
+__all__ = [
+    "Finding",
+    "NeuronExplorerError",
+    "Trace",
+    "__version__",
+    "load",
+    "profile",
+    "trace_handler",
+]
 
 __version__ = "0.1.0"
 
@@ -24,6 +34,8 @@ _HOME = {
     "NeuronExplorerError": "neuron_explorer.errors",
     "Trace": "neuron_explorer.trace",
     "load": "neuron_explorer.loading",
+    "profile": "neuron_explorer.collectors.capture.session",
+    "trace_handler": "neuron_explorer.collectors.capture.window",
 }
 
 if not TYPE_CHECKING:  # else every misspelt import would type-check as `object`

@@ -19,8 +19,7 @@ import torch
 from torch.profiler import profile as torch_profile
 
 from neuron_explorer.collectors.capture.outputs import Outputs, rank_of_environment
-from neuron_explorer.collectors.capture.tree import TreeFacts, read_tree
-from neuron_explorer.collectors.importers import ImportOptions, import_file
+from neuron_explorer.collectors.capture.window import write_window
 from neuron_explorer.errors import NeuronExplorerError, TraceError
 from neuron_explorer.trace import Trace
 
@@ -130,16 +129,8 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
             self._exported.unlink()
         self._exported = exported
         output = self._outputs.next()
-        facts = self._tree_facts()
-        options = ImportOptions(
-            captured_here=True, true_names=facts.true_names, call_lines=facts.call_lines
-        )
-        import_file(exported, output, options=options)
+        write_window(self, exported, output)
         self.paths.append(output)
-
-    def _tree_facts(self) -> TreeFacts:
-        results = None if self.profiler is None else self.profiler.kineto_results
-        return TreeFacts() if results is None else read_tree(results)
 
 
 def python_frames() -> Any:

@@ -15,8 +15,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import neuron_explorer  # noqa: E402
+from neuron_explorer.collectors.capture.script import Run, run  # noqa: E402
 from neuron_explorer.collectors.capture.session import profile  # noqa: E402
-from neuron_explorer.errors import OutputError, TraceError  # noqa: E402
+from neuron_explorer.errors import OutputError, TraceError, UsageError  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,
@@ -205,3 +207,83 @@ def test_many_sessions_leave_nothing_behind(
     assert sorted(p.name for p in Path().glob("*.parquet")) == [f"{n}.parquet" for n in range(3)]
     gc.collect()
     assert list(folder.iterdir()) == []
+
+
+def test_a_handler_for_torchs_own_profiler() -> None:
+    handler = neuron_explorer.trace_handler("runs/")
+    plan = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=2)
+    with torch.profiler.profile(schedule=plan, on_trace_ready=handler) as session:
+        for _ in range(4):
+            torch.ones(2).add(1)
+            session.step()
+    assert sorted(p.name for p in Path("runs").iterdir()) == [
+        "window=000.parquet",
+        "window=001.parquet",
+    ]
+
+
+SCRIPT = """
+import sys
+import torch
+import helper
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(int(sys.argv[1])):
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+print(__name__, sys.argv[1:], helper.NAME)
+sys.exit(int(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "helper.py").write_text("NAME = 'helper'")
+    (folder / "train.py").write_text(SCRIPT)
+    return folder / "train.py"
+
+
+def test_a_script_runs_unchanged(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(Run(str(script), ("2", "7"), output=Path("all.parquet")))
+    assert code == 7
+    assert capsys.readouterr().out == "__main__ ['2', '7'] helper\n"
+    with neuron_explorer.load("all.parquet") as trace:
+        names = set(trace.sql("SELECT name FROM ops").column("name").to_pylist())
+    assert "aten::addmm" in names
+
+
+def test_chosen_steps_of_a_script(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(Run(str(script), ("6", "0"), output=Path("some.parquet"), steps=2, wait=1)) == 0
+    capsys.readouterr()
+    with neuron_explorer.load("some.parquet") as trace:
+        assert trace.sql("SELECT step FROM steps ORDER BY step").to_pylist() == [
+            {"step": 2},
+            {"step": 3},
+        ]
+
+
+def test_a_module_runs_by_name(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(script.parent)
+    assert run(Run("train", ("1", "0"), module=True)) == 0
+    assert capsys.readouterr().out == "__main__ ['1', '0'] helper\n"
+    assert Path("trace.parquet").exists()
+
+
+def test_a_failing_script_keeps_its_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.py").write_text("import torch\ntorch.ones(2)\nraise ValueError('theirs')\n")
+    assert run(Run("bad.py")) == 1
+    assert "ValueError: theirs" in capsys.readouterr().err
+    assert Path("trace.parquet").exists()
+
+
+def test_no_script_is_said_before_anything_runs() -> None:
+    with pytest.raises(UsageError, match="no script"):
+        run(Run("missing.py"))
+    assert not Path("trace.parquet").exists()

@@ -1,0 +1,88 @@
+"""Somebody's script or module, run unchanged under `profile()`."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.profiler import schedule
+
+from neuron_explorer.collectors.capture.session import profile
+from neuron_explorer.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Run:
+    """What to run, and which part of it to record."""
+
+    target: str
+    """Path of a script, or name of a module."""
+    args: tuple[str, ...] = ()
+    module: bool = False
+    output: Path = Path("trace.parquet")
+    steps: int | None = None
+    """Optimizer steps to record; None = everything."""
+    wait: int = 0
+    """Optimizer steps to leave out before that, besides one that warms up."""
+
+
+def run(request: Run) -> int:
+    """Run it as `python script.py args...` would; returns its exit code.
+
+    A step ends where an optimizer's `step()` does.
+
+    Raises:
+        UsageError: The script does not exist.
+        OutputError: The output cannot be written; nothing has run then.
+    """
+    if not request.module and not Path(request.target).is_file():
+        raise UsageError(f"{request.target} is no script", hint="name a file, or -m MODULE")
+    with ExitStack() as stack:
+        session = stack.enter_context(profile(output=request.output, **_schedule(request)))
+        if request.steps is not None:
+            hook = register_optimizer_step_post_hook(lambda *_: session.step())
+            stack.callback(hook.remove)
+        return _execute(request)
+
+
+def _schedule(request: Run) -> dict[str, Any]:
+    if request.steps is None:
+        return {}
+    plan = schedule(wait=request.wait, warmup=1, active=request.steps, repeat=1)
+    return {"schedule": plan}
+
+
+def _execute(request: Run) -> int:
+    """Run with the arguments and the path the target expects; its own errors are its own."""
+    argv, path = sys.argv, sys.path[:]
+    sys.argv = [request.target, *request.args]
+    sys.path[0:0] = ["" if request.module else str(Path(request.target).resolve().parent)]
+    try:
+        if request.module:
+            runpy.run_module(request.target, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(request.target, run_name="__main__")
+    except SystemExit as stop:
+        return _exit_code(stop.code)
+    except Exception:  # noqa: BLE001 - the script's, shown as Python would show it
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.argv, sys.path[:] = argv, path
+    return 0
+
+
+def _exit_code(code: object) -> int:
+    """As Python: nothing is success, a number is itself, anything else is printed and 1."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code
+    sys.stderr.write(f"{code}\n")
+    return 1

@@ -1,0 +1,56 @@
+"""One recorded window of any torch profiler -> one `trace.parquet`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from torch.profiler import profile as torch_profile
+
+from neuron_explorer.collectors.capture.outputs import Outputs, rank_of_environment
+from neuron_explorer.collectors.capture.tree import TreeFacts, read_tree
+from neuron_explorer.collectors.importers import ImportOptions, import_file
+
+
+def write_window(session: torch_profile, exported: Path, output: Path) -> None:
+    """Write the window that a session holds.
+
+    Args:
+        session: A profiler that has just stopped recording.
+        exported: Its Chrome trace, already written.
+        output: Where the trace goes.
+
+    Raises:
+        OutputError: The output cannot be written.
+        ImportFailedError: The window holds no event.
+    """
+    results = None if session.profiler is None else session.profiler.kineto_results
+    facts = TreeFacts() if results is None else read_tree(results)
+    options = ImportOptions(
+        captured_here=True, true_names=facts.true_names, call_lines=facts.call_lines
+    )
+    import_file(exported, output, options=options)
+
+
+def trace_handler(output: str | Path) -> Callable[[torch_profile], None]:
+    """An `on_trace_ready` for people who keep their own `torch.profiler.profile`.
+
+    Example: `torch.profiler.profile(on_trace_ready=neuron_explorer.trace_handler("runs/"))`
+
+    Args:
+        output: A `.parquet` path, or a folder for many windows; as in `profile()`.
+
+    Raises:
+        OutputError: The output cannot be written; found out at once.
+    """
+    outputs = Outputs(Path(output), rank_of_environment())
+    outputs.check()
+
+    def write(session: torch_profile) -> None:
+        with tempfile.TemporaryDirectory(prefix="neuron_explorer-") as folder:
+            exported = Path(folder) / "window.json"
+            session.export_chrome_trace(str(exported))
+            write_window(session, exported, outputs.next())
+
+    return write
