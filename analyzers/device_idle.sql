@@ -5,8 +5,8 @@
 -- needs = ["hardware"]
 -- message = """
 -- {device} stands still {device_idle_share:share} of its {span_ns:ns}; for {idle_ns:ns} of that \
--- {cause_text} (gaps: {gaps:count}, longest {longest_ns:ns}; {top_ns:ns} of it {top_where} \
--- {top_op}). [[{caveat}]]"""
+-- {cause_text} (gaps: {gaps:count}, longest {longest_ns:ns}[[, spread over {spread_lines:count} \
+-- lines]]; {top_share:share} of it {say_top}). [[{caveat}]]"""
 -- advice = "{fix}"
 -- key = ["rank", "device", "cause"]
 -- proof = """
@@ -41,11 +41,15 @@
 -- device = "Device that idles."
 -- cause = "input, allocation, gc, compile, sync, host, stall, launch, queued or unknown."
 -- cause_text = "The cause in words."
--- source_file = "File of the line with the most idle time of this cause."
+-- source_file = "File of the line with most of the idle time; NULL where no line has half of it."
 -- source_line = "That line."
+-- spread_lines = "Lines that share it where no line has half of it; else NULL."
 -- top_where = "before: the op is what the device waited for; at: it is what the host was in."
--- top_op = "The op, call or event with the most idle time of this cause."
--- top_ns = "Idle time at that line and op (ns)."
+-- top_line = "The line with the most idle time, as text; NULL without lines."
+-- top_op = "The op, call or event with the most idle time there."
+-- top_module = "Class of the module there; NULL where unknown."
+-- top_ns = "Idle time at that line (ns)."
+-- top_share = "Its share of the idle time of this cause."
 -- gaps = "Gaps of this cause."
 -- longest_ns = "The longest of them (ns)."
 -- longest_ids = "Work that ended the longest gaps; at most twenty."
@@ -55,6 +59,7 @@
 -- saving_basis = "How the saving follows from the numbers."
 -- caveat = "What about the capture itself lengthens host time; NULL if nothing."
 -- confidence = "low where the capture slows the host or the cause is not seen."
+-- say_top = "Line, module and op with the most idle time."
 -- fix = "The change to make."
 -- event_ids = "The work that ended each gap."
 -- start_ns = "When the longest gap began."
@@ -102,6 +107,7 @@ ended AS (
         g.after_event_id,
         w.source_file,
         w.source_line,
+        w.module_class,
         l.start_ns AS launch_start_ns,
         l.start_ns + l.duration_ns AS launch_end_ns,
         { 'file': w.source_file, 'line': w.source_line, 'op': l.name } AS launch_place,
@@ -212,18 +218,42 @@ placed AS (
             WHEN cause = 'launch' THEN launch_place
             WHEN cause IN ('input', 'allocation', 'gc', 'compile') THEN blocker_place
             ELSE { 'file': source_file, 'line': source_line, 'op': op_name }
-        END AS place
+        END AS place,
+        CASE WHEN cause IN ('host', 'stall', 'queued', 'unknown', 'launch') THEN module_class END
+            AS module_class,
+        -- without a line the op stands for it
+        coalesce(place['file'] || ':' || place['line'], place['op']) AS spot
     FROM causes
 ),
 
-places AS (
+ops_of_spots AS (
     SELECT
         rank,
         device,
         cause,
-        place,
-        sum(duration_ns)::BIGINT AS top_ns
+        spot,
+        place.op AS op,
+        any_value(place.file) AS file,
+        any_value(place.line) AS line,
+        arg_max(module_class, (duration_ns, after_event_id)) AS module_class,
+        sum(duration_ns) AS op_ns
     FROM placed
+    GROUP BY ALL
+),
+
+spots AS (
+    SELECT
+        rank,
+        device,
+        cause,
+        spot,
+        any_value(file) AS file,
+        any_value(line) AS line,
+        arg_max(op, (op_ns, op)) AS op,
+        count(*) AS ops,
+        arg_max(module_class, (op_ns, op)) AS module_class,
+        sum(op_ns)::BIGINT AS top_ns
+    FROM ops_of_spots
     GROUP BY ALL
 ),
 
@@ -232,9 +262,13 @@ tops AS (
         rank,
         device,
         cause,
-        arg_max(place, (top_ns, place)) AS place,
+        arg_max(
+            { 'file': file, 'line': line, 'op': op, 'ops': ops, 'module': module_class },
+            (top_ns, spot)
+        ) AS place,
+        count(line) AS lines,
         max(top_ns) AS top_ns
-    FROM places
+    FROM spots
     GROUP BY ALL
 ),
 
@@ -268,10 +302,14 @@ SELECT
     s.rank,
     s.device,
     s.cause,
-    t.place.file AS source_file,
-    t.place.line AS source_line,
+    CASE WHEN t.top_ns * 2 >= s.idle_ns THEN t.place.file END AS source_file,
+    CASE WHEN t.top_ns * 2 >= s.idle_ns THEN t.place.line END AS source_line,
+    CASE WHEN t.top_ns * 2 < s.idle_ns THEN nullif(t.lines, 0) END AS spread_lines,
+    regexp_extract(t.place.file, '[^/]*$') || ':' || t.place.line AS top_line,
     t.place.op AS top_op,
+    t.place.module AS top_module,
     t.top_ns,
+    round(t.top_ns / s.idle_ns, 3) AS top_share,
     s.gaps,
     s.longest_ns,
     s.longest_ids,
@@ -298,6 +336,18 @@ SELECT
     END AS cause_text,
     CASE WHEN s.cause IN ('host', 'stall', 'queued', 'unknown') THEN 'before' ELSE 'at' END
         AS top_where,
+    CASE
+        WHEN t.place.line IS NULL THEN ''
+        WHEN t.top_ns * 2 >= s.idle_ns THEN 'at this line'
+        ELSE 'at ' || top_line
+    END
+    || coalesce(' in ' || t.place.module, '')
+    || CASE
+        WHEN t.place.line IS NULL THEN ''
+        WHEN t.place.ops > 1 THEN ', most of that '
+        ELSE ', '
+    END
+    || top_where || ' ' || t.place.op AS say_top,
     CASE WHEN s.cause IN ('host', 'stall', 'sync') THEN p.caveat END AS caveat,
     CASE
         WHEN s.cause IN ('unknown', 'queued') THEN 'low'

@@ -38,6 +38,13 @@ NEEDS: dict[str, Need] = {
         "no runtime events in this trace (capture with the device's activity, such as"
         " activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
     ),
+    "waits": Need(
+        "SELECT 1 FROM (SELECT bool_or(layer = 'hardware') AS device,"
+        " bool_or(layer = 'runtime') AS calls, bool_or(layer = 'framework') AS ops FROM events)"
+        " WHERE CASE WHEN device THEN calls ELSE ops END",
+        "no runtime events in this trace (capture with the device's activity, such as"
+        " activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    ),
     "framework": Need(
         "SELECT 1 FROM ops LIMIT 1",
         "no framework operators in this trace (capture with ProfilerActivity.CPU)",

@@ -29,10 +29,8 @@ FIELDS = (
     "confidence",
     "event_ids",
 )
-"""Result columns that become fields of the finding; every other column but TEXT is evidence."""
+"""Result columns that become fields of the finding; every other one but texts is evidence."""
 
-TEXT = "fix"
-"""Result column that only serves the templates: usually the advice."""
 
 _ID_DIGITS = 10
 
@@ -77,9 +75,14 @@ def to_finding(analyzer: Analyzer, row: Mapping[str, Any], facts: Facts) -> Find
         saving_basis=row.get("saving_basis") or "",
         figures=row.get("figures") or "measured",
         confidence=row.get("confidence") or "medium",
-        evidence={name: value for name, value in row.items() if name not in (*FIELDS, TEXT)},
+        evidence={name: value for name, value in row.items() if _is_evidence(name)},
         event_ids=tuple(row.get("event_ids") or ()),
     )
+
+
+def _is_evidence(column: str) -> bool:
+    """Whether it is neither a field nor a text that only serves the templates."""
+    return column not in FIELDS and column != "fix" and not column.startswith("say_")
 
 
 def finding_id(analyzer: Analyzer, row: Mapping[str, Any]) -> str:

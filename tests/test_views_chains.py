@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ TENSOR = 77 * 1280 * 2
 def fusable(place: int, **columns: object) -> list[Row]:
     """An op that reads one bf16 tensor of SHAPE and makes another, and its one kernel."""
     of_op: dict[str, object] = {
-        "name": "aten::mul",
+        "name": ("aten::mul", "aten::add")[place % 2],
         "family": "elementwise",
         "input_shapes": [SHAPE, []],
         "input_dtypes": ["c10::BFloat16", "Scalar"],
@@ -39,7 +40,7 @@ def chained(*units: list[Row]) -> list[Row]:
     return [row for unit in units for row in unit]
 
 
-def chains(folder: Path, rows: list[Row]) -> list[dict[str, Any]]:
+def chains(folder: Path, rows: Sequence[Row]) -> list[dict[str, Any]]:
     trace = Trace.open([write_trace(folder / "t.parquet", rows)])
     found: list[dict[str, Any]] = trace.sql("SELECT * FROM chains").to_pylist()
     return found
@@ -89,6 +90,8 @@ def test_op_with_several_kernels_counts_once(tmp_path: Path) -> None:
         ({"compiled": True}, "compiled"),
         ({"op_id": None}, "no op"),
         ({"step": 7}, "end of step"),
+        ({"name": "aten::add"}, "same op again"),
+        ({"name": "_C::rms_norm", "family": "norm"}, "op outside aten"),
     ],
 )
 def test_what_ends_a_chain(tmp_path: Path, columns: dict[str, object], breaks: str) -> None:
@@ -123,6 +126,45 @@ def test_input_in_a_list_of_tensors_counts(tmp_path: Path) -> None:
     assert len(chains(tmp_path, chained(fusable(0), cat))) == 1
 
 
+def test_links_say_what_each_op_would_not_move(tmp_path: Path) -> None:
+    rows = chained(fusable(0, write_bytes=70), fusable(1, read_bytes=50), fusable(2))
+    trace = Trace.open([write_trace(tmp_path / "t.parquet", rows)])
+    links = trace.sql("SELECT * FROM chain_links ORDER BY place").to_pylist()
+    assert [(link["producer_id"], link["consumer_id"]) for link in links] == [(0, 2), (2, 4)]
+    assert links[0] == links[0] | {
+        "place": 2,
+        "producer": "aten::mul",
+        "consumer": "aten::add",
+        "via": "shape",
+        "written_bytes": 70,
+        "overwritten_bytes": 0,
+        "read_back_bytes": 50,
+    }
+
+
+def test_a_padding_op_fills_what_it_then_copies_over(tmp_path: Path) -> None:
+    wide, narrow = [888, 3072], [888, 2880]
+    fill = {"name": "aten::fill_", "family": "fill", "read_bytes": 0, "write_bytes": 96}
+    copy = {"name": "aten::copy_", "family": "copy", "read_bytes": 90, "write_bytes": 90}
+    fill |= {"input_shapes": [wide, []], "output_shapes": [wide], "parent_id": 4}
+    copy |= {"input_shapes": [narrow, narrow, []], "output_shapes": [narrow], "parent_id": 4}
+    pad = op(0, 300, name="aten::constant_pad_nd", input_shapes=[narrow, [], []])
+    rows = [*chained(fusable(0, **fill), fusable(1, **copy)), pad]
+    trace = Trace.open([write_trace(tmp_path / "t.parquet", rows)])
+    (link,) = trace.sql("SELECT * FROM chain_links").to_pylist()
+    assert (link["via"], link["written_bytes"], link["overwritten_bytes"]) == ("pad", 90, 90)
+    assert link["read_back_bytes"] == 0
+    (chain,) = trace.sql("SELECT * FROM chains").to_pylist()
+    assert (chain["ops"], chain["bytes"], chain["bytes_saved"]) == (2, 276, 90)
+    apart = [*rows[:2], {**rows[2], "parent_id": None}, *rows[3:]]
+    assert chains(tmp_path, apart) == []
+
+
+def test_an_op_that_reads_nothing_takes_nothing(tmp_path: Path) -> None:
+    rows = chained(fusable(0), fusable(1, name="aten::fill_", family="fill", read_bytes=0))
+    assert chains(tmp_path, rows) == []
+
+
 def test_a_scalar_result_links_nothing(tmp_path: Path) -> None:
     rows = chained(fusable(0, output_shapes=[[]]), fusable(1))
     assert chains(tmp_path, rows) == []
@@ -135,13 +177,25 @@ def test_lines_of_several_files_have_no_range(tmp_path: Path) -> None:
     assert (found["first_line"], found["last_line"]) == (None, None)
 
 
+@pytest.mark.parametrize(("via", "one"), [("function", False), ("call", True)])
+def test_two_first_lines_are_two_functions(tmp_path: Path, via: str, one: bool) -> None:  # noqa: FBT001
+    named = {"source_function": "forward", "source_via": via}
+    rows = [
+        {**each, **named, "source_line": line}
+        for line, unit in ((10, fusable(0)), (20, fusable(1)))
+        for each in unit
+    ]
+    (found,) = chains(tmp_path, rows)
+    assert found["in_one_function"] is one
+
+
 def test_unknown_bytes_stay_unknown(tmp_path: Path) -> None:
     (found,) = chains(tmp_path, chained(fusable(0), fusable(1, read_bytes=None)))
     assert found["bytes"] is None
 
 
 @settings(max_examples=15)
-@given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), min_size=2, max_size=8))
+@given(st.lists(st.tuples(st.integers(1, 10**9), st.integers(0, 10**9)), min_size=2, max_size=8))
 def test_no_more_is_saved_than_lies_between_first_input_and_last_output(
     tmp_path_factory: pytest.TempPathFactory, traffic: list[tuple[int, int]]
 ) -> None:

@@ -54,6 +54,24 @@ costed AS (
     GROUP BY rank
 ),
 
+reasons AS (
+    SELECT
+        rank,
+        cost_note,
+        sum(duration_ns) AS unknown_ns
+    FROM work
+    WHERE bytes IS NULL AND cost_note IS NOT NULL AND kind <> 'collective'
+    GROUP BY rank, cost_note
+),
+
+main_reason AS (
+    SELECT
+        rank,
+        arg_max(cost_note, (unknown_ns, cost_note)) AS reason
+    FROM reasons
+    GROUP BY rank
+),
+
 stepped AS (
     SELECT
         rank,
@@ -91,6 +109,7 @@ facts AS (
         c.lost / nullif(c.hardware, 0) AS lost_share,
         c.launched / nullif(c.hardware, 0) AS launched_share,
         coalesce(k.known_ns, 0) / nullif(k.all_ns, 0) AS cost_share,
+        coalesce(m.reason, 'no reason recorded') AS cost_reason,
         if(s.steps >= 4, s.worked / s.steps, NULL) AS worked_share,
         c.repaired_ns / nullif(c.raw_ns, 0) AS raw_share,
         c.shaped_ops / nullif(c.ops, 0) AS shaped_share,
@@ -98,6 +117,7 @@ facts AS (
     FROM ranks AS r
     LEFT JOIN counted AS c ON r.rank = c.rank
     LEFT JOIN costed AS k ON r.rank = k.rank
+    LEFT JOIN main_reason AS m ON r.rank = m.rank
     LEFT JOIN stepped AS s ON r.rank = s.rank
     LEFT JOIN told AS t ON r.rank = t.rank
 ),
@@ -141,7 +161,8 @@ checks AS (
                 'status': if(f.dropped IS NULL, 'ok', 'warn'),
                 'value': NULL::DOUBLE,
                 'threshold': NULL::DOUBLE,
-                'message': 'the profiler itself dropped events: ' || f.dropped
+                'message': 'the profiler itself reports events dropped or errors: '
+                || regexp_replace(f.dropped, '[{}\[\]"]', '', 'g')
             },
             {
                 'check_name': 'device_events',
@@ -191,8 +212,9 @@ checks AS (
                 'message': if(
                     f.shaped_share > 0,
                     format(
-                        '{:.1f} % of the device time has known bytes; cost_note in work says why',
-                        100 * f.cost_share
+                        '{:.1f} % of the device time has known bytes; why, for most of the rest: {}'
+                        ' (cost_note in work)',
+                        100 * f.cost_share, f.cost_reason
                     ),
                     'bytes and FLOPs are unknown without shapes: record with record_shapes=True'
                 )

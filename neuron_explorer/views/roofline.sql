@@ -20,6 +20,7 @@
 -- bytes = "Bytes it must move; NULL where unknown (bytes)."
 -- intensity = "flops over bytes (flop/byte)."
 -- ridge = "Intensity at which both floors are equal on this chip (flop/byte)."
+-- side = "memory below the ridge, compute above it, however far from the roof; NULL if unknown."
 -- memory_floor_ns = "bytes over the bandwidth (ns)."
 -- compute_floor_ns = "flops over the peak (ns)."
 -- floor_ns = "The larger of the two (ns)."
@@ -112,6 +113,11 @@ SELECT
     f.bytes,
     f.flops / nullif(f.bytes, 0) AS intensity,
     f.peak / f.bandwidth_bytes_per_s AS ridge,
+    CASE
+        WHEN f.on_matrix_units AND f.compute_floor IS NULL THEN NULL
+        WHEN f.compute_floor > f.memory_floor THEN 'compute'
+        WHEN f.memory_floor > 0 THEN 'memory'
+    END AS side,
     round(f.memory_floor)::BIGINT AS memory_floor_ns,
     round(f.compute_floor)::BIGINT AS compute_floor_ns,
     round(f.floor)::BIGINT AS floor_ns,

@@ -6,11 +6,11 @@
 -- event_id = "Event of the call."
 -- rank = "Distributed rank."
 -- name = "Name of the call, or of the op where no runtime call was recorded."
--- via = "runtime, or framework where the trace of the rank has no runtime calls."
+-- via = "runtime; framework where no runtime calls were recorded; cpu where there is no device."
 -- cause = "scalar_read, data_dependent_shape, host_copy, comparison, explicit or op."
 -- start_ns = "Start (ns)."
 -- duration_ns = "Duration of the call (ns)."
--- wait_ns = "How long the host stood: the duration (ns)."
+-- wait_ns = "How long the host stood: the duration; 0 without a device (ns)."
 -- op_id = "Innermost framework op that caused it."
 -- op_name = "Name of that op; NULL for a call of the user's own."
 -- step = "Number of the training step."
@@ -19,6 +19,8 @@
 -- source_line = "Line of the model."
 -- source_function = "Function of that line."
 -- +++
+-- A rank without a device waits for nothing: its rows say where it would on an accelerator. Reads
+-- of an optimizer's step count or of a loader's seed stay on the CPU there too and are left out.
 -- Waiting for an event on the device's side does not stop the host, and rows of the profiler's own
 -- synchronisation category repeat what the runtime calls say.
 WITH runtime_calls AS (
@@ -36,10 +38,12 @@ WITH runtime_calls AS (
 ),
 
 deaf_ranks AS (
-    SELECT rank
+    SELECT
+        rank,
+        if(bool_or(layer = 'hardware'), 'framework', 'cpu') AS via
     FROM events
     GROUP BY rank
-    HAVING bool_or(layer = 'hardware') AND NOT bool_or(layer = 'runtime')
+    HAVING NOT bool_or(layer = 'runtime')
 ),
 
 waits AS (
@@ -51,14 +55,15 @@ waits AS (
     UNION ALL BY NAME
     SELECT
         e.* REPLACE (e.event_id AS op_id),
-        'framework' AS via
+        d.via
     FROM events AS e
-    SEMI JOIN deaf_ranks AS d ON e.rank = d.rank
+    INNER JOIN deaf_ranks AS d ON e.rank = d.rank
     WHERE
         e.layer = 'framework' AND e.kind = 'op' AND e.start_ns IS NOT NULL
         AND e.name IN (
             'aten::_local_scalar_dense', 'aten::nonzero', 'aten::equal', 'aten::masked_select'
         )
+        AND (d.via <> 'cpu' OR coalesce(e.phase NOT IN ('optimizer', 'input'), TRUE))
 )
 
 SELECT
@@ -78,7 +83,7 @@ SELECT
     END AS cause,
     w.start_ns,
     w.duration_ns,
-    w.duration_ns AS wait_ns,
+    if(w.via = 'cpu', 0, w.duration_ns) AS wait_ns,
     w.op_id,
     o.name AS op_name,
     w.step,

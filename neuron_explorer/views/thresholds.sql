@@ -24,6 +24,16 @@ FROM (
         ' reached to 75-80 % by the best kernels.'
     ),
     (
+        'tiny_kernel_ns', 5000,
+        'Up to this mean duration (ns) a kernel far below its roof is mostly start-up and latency;'
+        ' a longer one has another reason.'
+    ),
+    (
+        'tiny_kernel_bytes', 65536,
+        'Up to this mean size (bytes) a kernel leaves most of any chip without work, however long'
+        ' it takes.'
+    ),
+    (
         'lost_time_bad', 0.05,
         'Health is bad when more than this share of device events has no usable time.'
     ),
