@@ -3,6 +3,7 @@
 #   make test    run the tests
 #   make check   format, lint, SQL, types, architecture
 #   make bench   measure import speed, memory and analysis time
+#   make picture TRACE=...   draw docs/analyze.svg, the picture in the README
 #   make wheel-check   build the wheel and use it in a clean environment without torch
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
-.PHONY: install demo test check format bench wheel-check clean
+.PHONY: install demo test check format bench picture wheel-check clean
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -43,6 +44,9 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/pytest -m bench -s tests/benchmarks
+
+picture: $(STAMP)
+	$(BIN)/python docs/picture.py $(TRACE) --limit 3
 
 wheel-check: $(STAMP)
 	bash .ci/wheel-check $(BIN)/python

@@ -25,6 +25,9 @@ PROGRAM = "neuron-explorer"
 # What typer raises for a wrong command line; its name for it differs between versions.
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
 
+_INTERRUPTED_QUERY = "Query interrupted"
+"""What DuckDB makes of Ctrl-C while it runs a query of this process."""
+
 
 def _examples(*commands: str) -> str:
     # the backspace tells the help page to keep the line breaks
@@ -49,6 +52,9 @@ Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 Chip = Annotated[
     str | None, typer.Option("--device", metavar="NAME", help="Judge as if run on this chip.")
 ]
+Raw = Annotated[
+    bool, typer.Option("--raw", help="Times as recorded, even where the import repaired them.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no remarks.")]
 
 
@@ -64,6 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _output_failed(error)
     except (KeyboardInterrupt, typer.Abort):
+        code = ExitCode.INTERRUPTED
+    except RuntimeError as error:
+        if str(error) != _INTERRUPTED_QUERY:
+            raise
         code = ExitCode.INTERRUPTED
     if code == ExitCode.INTERRUPTED:
         return _failed(ExitCode.INTERRUPTED, "interrupted")
@@ -136,6 +146,7 @@ def info(
     form: Form = None,
     json: Json = False,
     device: Chip = None,
+    raw: Raw = False,
     quiet: Quiet = False,
 ) -> int:
     """Show what a trace holds and lacks.
@@ -144,7 +155,7 @@ def info(
     """
     from neuron_explorer.commands.info import show_info
 
-    return show_info(files, report_format(form, json=json), device, quiet=quiet)
+    return show_info(files, report_format(form, json=json), device, raw=raw, quiet=quiet)
 
 
 @app.command(
@@ -176,6 +187,7 @@ def analyze(  # noqa: PLR0913  one parameter an option
         Path | None,
         typer.Option("--output", "-o", help="Write to a file; .json and .md set the format."),
     ] = None,
+    raw: Raw = False,
     quiet: Quiet = False,
 ) -> int:
     """Rank what wastes the accelerator.
@@ -187,7 +199,7 @@ def analyze(  # noqa: PLR0913  one parameter an option
 
     chosen = report_format(form, json=json, output=output)
     names, params = analyzer_names(only or []), thresholds(param or [])
-    return run(Request(files, device, names, params, limit, chosen, output, quiet))
+    return run(Request(files, device, raw, names, params, limit, chosen, output, quiet))
 
 
 @app.command(
@@ -211,6 +223,7 @@ def sql(  # noqa: PLR0913  one parameter an option
     ] = None,
     timeout: Annotated[float, typer.Option(min=0, help="Most seconds; 0 = no bound.")] = 30.0,
     device: Chip = None,
+    raw: Raw = False,
     quiet: Quiet = False,
 ) -> None:
     """Ask the views of a trace, read-only.
@@ -221,7 +234,7 @@ def sql(  # noqa: PLR0913  one parameter an option
     """
     from neuron_explorer.commands.query import Question, ask
 
-    ask(Question(file, query, row_format(form, json=json), limit, timeout, device, quiet))
+    ask(Question(file, query, row_format(form, json=json), limit, timeout, device, raw, quiet))
 
 
 @app.command(
@@ -233,13 +246,16 @@ def sql(  # noqa: PLR0913  one parameter an option
 )
 def schema(
     table: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", help="A view, or trace.parquet.")
+        str | None, typer.Argument(metavar="[NAME]", help="A table, view or list of words.")
     ] = None,
     *,
     form: Form = None,
     json: Json = False,
 ) -> None:
-    """Explain every column of every view."""
+    """Explain every table, column and code.
+
+    Without NAME: what there is, and the columns of the event table.
+    """
     from neuron_explorer.commands.schema import show_schema
 
     show_schema(table, report_format(form, json=json))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
+from neuron_explorer.errors import TraceError
 from neuron_explorer.schema import COLUMNS, type_name
 from neuron_explorer.trace_files import TraceFile
 from neuron_explorer.view_files import View, hot_views_in, views
@@ -15,6 +18,15 @@ from neuron_explorer.view_files import View, hot_views_in, views
 # Python variables of the caller are no tables, and nothing of this program is a DuckDB file
 # (a database file would be locked against every other reader while one writes).
 _SETTINGS = "SET python_enable_replacements = false; SET TimeZone = 'UTC'"
+
+# What a query brings upon itself, whatever the files hold.
+_OF_THE_QUERY = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.ParserException,
+    duckdb.InterruptException,
+    duckdb.OutOfMemoryException,
+)
 
 
 class Database:
@@ -27,6 +39,7 @@ class Database:
         *,
         memory_limit_bytes: int,
         spill_folder: str,
+        raw: bool = False,
     ) -> None:
         """Create every view.
 
@@ -35,6 +48,7 @@ class Database:
             facts: Small tables by name; they become `raw.<name>`.
             memory_limit_bytes: Bound on DuckDB's own memory.
             spill_folder: Where larger intermediate results may go; empty forbids it.
+            raw: Show times as they were recorded, whatever the import repaired.
         """
         self.files = list(files)
         self._connection = duckdb.connect()
@@ -46,7 +60,7 @@ class Database:
         self._connection.execute("CREATE SCHEMA raw")
         for name, table in facts.items():
             self._copy_in(name, table)
-        self._connection.execute(f"CREATE VIEW raw.events AS {_events_sql(self.files)}")
+        self._connection.execute(f"CREATE VIEW raw.events AS {_events_sql(self.files, raw=raw)}")
         self._connection.execute("BEGIN")
         for view in views().values():
             self._create(view)
@@ -60,11 +74,31 @@ class Database:
         self._connection.execute("SET lock_configuration = true")
 
     def cursor_for(self, query: str) -> duckdb.DuckDBPyConnection:
-        """A cursor of the caller's own, the tables that `query` leans on being ready."""
-        with self._lock:
+        """A cursor of the caller's own, the tables that `query` leans on being ready.
+
+        Raises:
+            TraceError: A file is damaged.
+        """
+        with self._lock, self.reading():
             for view in hot_views_in(query):
                 self._fill(view)
             return self._connection.cursor()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Name the damaged file, where that is why a query does not run.
+
+        Raises:
+            TraceError: A file is damaged.
+        """
+        try:
+            yield
+        except _OF_THE_QUERY:
+            raise
+        except duckdb.Error as error:
+            for file in self.files:
+                _check_readable(file.path, error)
+            raise
 
     def close(self) -> None:
         with self._lock:
@@ -96,23 +130,38 @@ class Database:
         self._connection.unregister("incoming")
 
 
-def _events_sql(files: Sequence[TraceFile]) -> str:
+def _events_sql(files: Sequence[TraceFile], *, raw: bool) -> str:
     """One scan where the files are alike; one a file where ranks move or columns differ."""
     alike = len({(file.columns, file.rank_shift) for file in files}) == 1
     groups = [list(files)] if alike else [[file] for file in files]
-    return "\nUNION ALL\n".join(_scan_sql(group) for group in groups)
+    return "\nUNION ALL\n".join(_scan_sql(group, raw=raw) for group in groups)
 
 
-def _scan_sql(files: Sequence[TraceFile]) -> str:
+def _scan_sql(files: Sequence[TraceFile], *, raw: bool) -> str:
     present, shift = set(files[0].columns), files[0].rank_shift
     selected = []
     for column in COLUMNS:
         # a file of an older minor version lacks the columns added since
         value = column.name if column.name in present else "NULL"
         value = f"{value} + {shift}" if column.name == "rank" and shift else value
+        recorded = f"raw_{column.name}"
+        value = f"coalesce({recorded}, {value})" if raw and recorded in present else value
         selected.append(f"CAST({value} AS {type_name(column)}) AS {column.name}")
     paths = ", ".join(_literal(str(file.path.absolute())) for file in files)
     return f"SELECT {', '.join(selected)} FROM read_parquet([{paths}])"
+
+
+def _check_readable(path: Path, error: duckdb.Error) -> None:
+    """Read every column; only the footer was read when the trace was opened."""
+    whole = f"SELECT count(COLUMNS(*)) FROM read_parquet({_literal(str(path.absolute()))})"
+    try:
+        with duckdb.connect() as reader:
+            reader.execute(whole)
+    except duckdb.Error as unreadable:
+        raise TraceError(
+            f"{path} is damaged: its footer can be read, its rows cannot",
+            hint="copy, import or record the trace again",
+        ) from error.with_traceback(unreadable.__traceback__)
 
 
 def _literal(text: str) -> str:

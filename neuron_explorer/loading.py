@@ -14,7 +14,12 @@ _MAGIC = b"PAR1"
 _FOREIGN_SUFFIXES = (".json", ".json.gz", ".json.zst", ".trace")
 
 
-def load(*paths: str | Path, device: str | None = None, progress: Progress | None = None) -> Trace:
+def load(
+    *paths: str | Path,
+    device: str | None = None,
+    raw: bool = False,
+    progress: Progress | None = None,
+) -> Trace:
     """Open traces: Parquet files, folders or globs of them, or foreign files.
 
     Foreign files are imported to a temporary folder that lives as long as the trace.
@@ -22,6 +27,7 @@ def load(*paths: str | Path, device: str | None = None, progress: Progress | Non
     Args:
         paths: Files, folders (their `.parquet` files, else their JSON traces) or globs.
         device: Chip to judge against instead of the recorded one.
+        raw: Times as recorded, where the import repaired them.
         progress: Hears how far an import is.
 
     Raises:
@@ -32,7 +38,7 @@ def load(*paths: str | Path, device: str | None = None, progress: Progress | Non
     files = resolve([Path(path) for path in paths])
     foreign = [file for file in files if not is_parquet(file)]
     if not foreign:
-        return Trace.open(files, device=device)
+        return Trace.open(files, device=device, raw=raw)
     folder = tempfile.TemporaryDirectory(prefix="neuron_explorer-")
     try:
         opened = Trace.open(
@@ -41,6 +47,7 @@ def load(*paths: str | Path, device: str | None = None, progress: Progress | Non
                 for place, file in enumerate(files)
             ],
             device=device,
+            raw=raw,
         )
     except BaseException:
         folder.cleanup()

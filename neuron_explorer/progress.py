@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
+_ROOMY = 72
+"""Cells a line needs to show a bar, bytes and rate too; a narrower one has share and time."""
+
+_BESIDE_LABEL, _BESIDE_LABEL_NARROW = 54, 14
+"""Cells that the rest takes, so that a long file name pushes nothing out of the line."""
+
+_BAR = 12
+
 
 class Progress(Protocol):
     """What a long job tells whoever watches; calls are cheap and never raise."""
@@ -47,8 +55,9 @@ class TerminalBar:
 
     def start(self, label: str, total_bytes: int | None = None) -> None:
         self._bars.start()
+        shown = _cut(label, self._bars.console.width)
         self._bars.reset(
-            self._task, total=total_bytes, description=label, visible=True, rate="", start=True
+            self._task, total=total_bytes, description=shown, visible=True, rate="", start=True
         )
 
     def update(self, done_bytes: int, events: int = 0) -> None:
@@ -73,22 +82,28 @@ def progress_bar(*, quiet: bool = False) -> Iterator[Progress]:
         bars.stop()
 
 
+def _cut(label: str, width: int) -> str:
+    room = max(width - (_BESIDE_LABEL if width >= _ROOMY else _BESIDE_LABEL_NARROW), 8)
+    return label if len(label) <= room else f"{label[: room - 3]}..."
+
+
 def _rich_bars() -> RichProgress:
     from rich.console import Console  # noqa: PLC0415  only where a bar is shown
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
         DownloadColumn,
         Progress,
+        ProgressColumn,
+        TaskProgressColumn,
         TextColumn,
         TimeRemainingColumn,
     )
 
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        DownloadColumn(),
-        TextColumn("{task.fields[rate]}", markup=False),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+    console = Console(stderr=True)
+    label = TextColumn("{task.description}", markup=False)
+    columns: list[ProgressColumn] = [label, TaskProgressColumn(), TimeRemainingColumn()]
+    if console.width >= _ROOMY:
+        rate = TextColumn("{task.fields[rate]}", markup=False)
+        bar, done = BarColumn(bar_width=_BAR), DownloadColumn()
+        columns = [label, bar, done, rate, TimeRemainingColumn()]
+    return Progress(*columns, console=console, transient=True)

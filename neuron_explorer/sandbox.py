@@ -25,6 +25,7 @@ from neuron_explorer.trace_files import TraceFile
 DEFAULT_MEMORY_BYTES = 1024**3
 
 _ALLOWED = "SELECT, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN"
+_FORM = "write one query, such as SELECT * FROM kernels"
 _QUERY_NODES = frozenset(["SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"])
 
 # An allow list: others read files, follow raw pointers, run text as SQL or change settings.
@@ -77,7 +78,11 @@ class QueryResult:
 
 
 def open_locked(
-    files: Sequence[TraceFile], facts: dict[str, pa.Table], memory_limit_bytes: int
+    files: Sequence[TraceFile],
+    facts: dict[str, pa.Table],
+    memory_limit_bytes: int,
+    *,
+    raw: bool = False,
 ) -> Database:
     """A database that can read the trace and nothing else.
 
@@ -85,7 +90,9 @@ def open_locked(
         QueryError: A file is damaged, or the memory does not even hold the views.
     """
     try:
-        database = Database(files, facts, memory_limit_bytes=memory_limit_bytes, spill_folder="")
+        database = Database(
+            files, facts, memory_limit_bytes=memory_limit_bytes, spill_folder="", raw=raw
+        )
         database.lock_down()
     except duckdb.Error as error:
         raise QueryError(f"the trace cannot be opened for queries: {_message(error)}") from error
@@ -99,10 +106,15 @@ def run_untrusted(
 
     Raises:
         QueryError: The query is refused, does not run, or exceeds a bound.
+        TraceError: A file of the trace is damaged.
     """
     statement = check_statement(text)
     try:
-        with database.cursor_for(statement) as cursor, _deadline(cursor, timeout_s):
+        with (
+            database.reading(),
+            database.cursor_for(statement) as cursor,
+            _deadline(cursor, timeout_s),
+        ):
             return _fetch(cursor, statement, limit)
     except duckdb.InterruptException as error:
         raise took_too_long(timeout_s) from error
@@ -136,9 +148,9 @@ def check_statement(text: str) -> str:
     try:
         found = duckdb.extract_statements(text)
     except (duckdb.Error, UnicodeError) as error:
-        raise QueryError(f"query cannot be parsed: {_message(error)}") from error
+        raise QueryError(f"query cannot be parsed: {_message(error)}", hint=_FORM) from error
     if len(found) != 1:
-        raise QueryError(f"query must be one statement, this is {len(found)}")
+        raise QueryError(f"query must be one statement, this is {len(found)}", hint=_FORM)
     kind, statement = found[0].type, found[0].query
     if kind == duckdb.StatementType.EXPLAIN:
         _check_explained(statement)

@@ -46,8 +46,9 @@ _RECURSION_LIMIT = 10_000
 class Sandbox:
     """Runs untrusted queries over some trace files, one at a time, in a process of its own."""
 
-    def __init__(self, paths: Sequence[Path], device: str | None) -> None:
-        self._opening = {"paths": [str(path.absolute()) for path in paths], "device": device}
+    def __init__(self, paths: Sequence[Path], device: str | None, *, raw: bool = False) -> None:
+        absolute = [str(path.absolute()) for path in paths]
+        self._opening = {"paths": absolute, "device": device, "raw": raw}
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._memory_limit_bytes = 0
@@ -194,7 +195,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 def _open(request: dict[str, Any]) -> Database:
     files = read_trace_files([Path(path) for path in request["paths"]])
     limit = int(request["memory_limit_bytes"])
-    database = open_locked(files, fact_tables(files, request["device"]), limit)
+    facts = fact_tables(files, request["device"])
+    database = open_locked(files, facts, limit, raw=request["raw"])
     _bound_memory(limit + _OVERHEAD_BYTES)
     return database
 

@@ -115,7 +115,7 @@ COLUMNS: tuple[Column, ...] = (
     _int("external_id", "links", "`External id` as recorded: a hint, never trusted alone."),
     _int("sequence", "links", "Autograd sequence number."),
     _int("forward_thread", "links", "Autograd's thread number of the forward op; 0 in forward."),
-    _text("link_via", "links", "How `launch_id` or `op_id` was found: correlation, external_id or flow."),
+    _text("link_via", "links", "How its launch or op was found: correlation, external_id or flow."),
     _text("source_file", "source", "File of the innermost model frame: not torch, not stdlib."),
     Column("source_line", pa.int32(), "source", "Line of that frame (see `source_via`)."),
     _text("source_function", "source", "Function of that frame."),

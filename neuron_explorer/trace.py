@@ -30,17 +30,20 @@ _TRUSTED_MEMORY_BYTES = 2 * 1024**3
 class Trace:
     """One trace of one or more ranks, ready for SQL. Safe to use from several threads."""
 
-    def __init__(self, files: Sequence[TraceFile], device: str | None) -> None:
+    def __init__(
+        self, files: Sequence[TraceFile], device: str | None, *, raw: bool = False
+    ) -> None:
         self._files = list(files)
         self.device_override = device
+        self.raw = raw
         self._facts = fact_tables(self._files, device)
         self._lock = threading.Lock()
         self._opened: Database | None = None
-        self._sandbox = Sandbox(self.files, device)
+        self._sandbox = Sandbox(self.files, device, raw=raw)
         self._cleanups: list[weakref.finalize[..., Trace]] = []
 
     @classmethod
-    def open(cls, paths: Sequence[Path], device: str | None = None) -> Trace:
+    def open(cls, paths: Sequence[Path], device: str | None = None, *, raw: bool = False) -> Trace:
         """Open the files of one trace.
 
         Args:
@@ -48,12 +51,14 @@ class Trace:
                 renumbered by position; `import_issues` says so.
             device: Chip (name, or path of a chip file) to judge by; its figures count as
                 modelled unless the trace was recorded on that very chip.
+            raw: Show starts and durations as recorded where the import repaired them. Links
+                stay as they were found with the repaired times.
 
         Raises:
             TraceError: A file is missing, not a trace, or of a newer schema.
             DeviceError: `device` names no chip.
         """
-        return cls(read_trace_files(paths), device)
+        return cls(read_trace_files(paths), device, raw=raw)
 
     @property
     def files(self) -> list[Path]:
@@ -76,8 +81,10 @@ class Trace:
 
         Raises:
             duckdb.Error: The query does not run.
+            TraceError: A file of the trace is damaged.
         """
-        with self._database().cursor_for(query) as cursor:
+        database = self._database()
+        with database.reading(), database.cursor_for(query) as cursor:
             rows: pa.Table = cursor.sql(query, params=dict(params or {})).to_arrow_table()
         return _with_plain_integers(rows)
 
@@ -143,6 +150,7 @@ class Trace:
                     self._facts,
                     memory_limit_bytes=_TRUSTED_MEMORY_BYTES,
                     spill_folder=_spill_folder(),
+                    raw=self.raw,
                 )
             return self._opened
 

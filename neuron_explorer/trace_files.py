@@ -15,7 +15,7 @@ from pyarrow import parquet
 from neuron_explorer.errors import TraceError
 from neuron_explorer.schema import METADATA_PREFIX, SCHEMA_VERSION
 
-_RECORD_HINT = "record one with `neuron_explorer.profile()` or import one with `import`"
+_MAKE_HINT = "record one with `neuron_explorer.profile()` or import one with `import`"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def read_trace_files(paths: Sequence[Path]) -> list[TraceFile]:
             or written by a newer major version of the schema.
     """
     if not paths:
-        raise TraceError("no trace given", hint=_RECORD_HINT)
+        raise TraceError("no trace given", hint=_MAKE_HINT)
     return _with_distinct_ranks([_read(path) for path in paths])
 
 
@@ -58,7 +58,7 @@ def _read(path: Path) -> TraceFile:
     except (pa.ArrowException, OSError) as error:
         raise TraceError(
             f"{path} is not a readable Parquet file: {_first_line(error)}",
-            hint="a .json or .json.gz trace has to be imported first",
+            hint="copy, import or record the trace again",
         ) from error
     metadata = _decode(path, footer.metadata or {})
     _check_version(path, metadata)
@@ -67,7 +67,7 @@ def _read(path: Path) -> TraceFile:
 
 def _check_exists(path: Path) -> None:
     if not path.exists():
-        raise TraceError(f"no trace at {path}", hint=_RECORD_HINT)
+        raise TraceError(f"no trace at {path}", hint="check the path")
     if path.is_dir():
         raise TraceError(f"{path} is a folder, not a trace file", hint="name the files in it")
     if path.stat().st_size == 0:
@@ -94,7 +94,7 @@ def _check_version(path: Path, metadata: dict[str, Any]) -> None:
     if not isinstance(version, str):
         raise TraceError(
             f"{path} is Parquet, but no trace of neuron_explorer: it names no schema version",
-            hint=_RECORD_HINT,
+            hint=_MAKE_HINT,
         )
     theirs, ours = version.split(".")[0], SCHEMA_VERSION.split(".")[0]
     if not theirs.isdecimal() or int(theirs) != int(ours):

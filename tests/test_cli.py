@@ -76,6 +76,8 @@ def test_help_loads_nothing_heavy() -> None:
         (["analyze", "x", "--limit", "many"], "--limit"),
         (["analyze", "x", "--json", "--format", "md"], "exclude each other"),
         (["analyze", "x", "--param", "threshold"], "names no value"),
+        (["analyze", "x", "--param", "device_idle.stall_ns=soon"], "takes a number, not 'soon'"),
+        (["analyze", "x", "--only", ","], "names no analyzer"),
         (["sql", "x", "SELECT 1", "--json", "--format", "csv"], "exclude each other"),
         (["schema", "no_such_view"], "there is no table 'no_such_view'"),
         (["import", "no*match.json"], "no file matches"),
@@ -105,6 +107,10 @@ def wrong_inputs(folder: Path) -> dict[str, Path]:
     paths["cut.parquet"] = folder / "cut.parquet"
     whole = write_trace(folder / "whole.parquet", [op(0, 1)]).read_bytes()
     paths["cut.parquet"].write_bytes(whole[: len(whole) // 2])
+    paths["rotten.parquet"] = folder / "rotten.parquet"
+    paths["rotten.parquet"].write_bytes(
+        whole[:4] + bytes(len(whole) // 4) + whole[len(whole) // 4 + 4 :]
+    )
     paths["foreign.parquet"] = folder / "foreign.parquet"
     parquet.write_table(pa.table({"a": [1]}), paths["foreign.parquet"])
     return paths
@@ -119,6 +125,7 @@ def wrong_inputs(folder: Path) -> dict[str, Path]:
         "folder",
         "missing.parquet",
         "cut.parquet",
+        "rotten.parquet",
         "foreign.parquet",
     ],
 )
@@ -127,7 +134,7 @@ def test_a_wrong_input_is_one_line_that_names_it(
     command: str, kind: str, tmp_path: Path, capsys: Capture
 ) -> None:
     path = wrong_inputs(tmp_path)[kind]
-    query = ["SELECT 1"] if command == "sql" else []
+    query = ["SELECT count(name) FROM work"] if command == "sql" else []
     assert main([command, str(path), *query]) == 1
     told = capsys.readouterr()
     assert told.out == ""
@@ -247,6 +254,27 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (130, b"", b"neuron-explorer: interrupted\n")
     assert list(output.iterdir()) == []
     assert list(temporary.iterdir()) == []
+
+
+def test_ctrl_c_during_a_query_of_this_process(made: Path) -> None:
+    """DuckDB turns the interrupt into an error of its own."""
+    code = (
+        "import sys; from neuron_explorer.cli import main; from neuron_explorer.trace import Trace;"
+        "slow = 'SELECT sum(range % 7) FROM range(500000000)'; sql = Trace.sql;"
+        "Trace.sql = lambda self, *_: print('asking', flush=True) or sql(self, slow);"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "info", str(made)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"asking\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, b"neuron-explorer: interrupted\n")
 
 
 # ---- README ----------------------------------------------------------------

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from neuron_explorer.cli import main
 
 Capture = pytest.CaptureFixture[str]
+VOCABULARIES = ("layers", "notes", "issues", "thresholds", "analyzers")
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +194,57 @@ def test_a_reader_that_leaves_is_no_error(made: Path) -> None:
     assert process.returncode == 0
 
 
+# ---- raw times ---
+
+
+@pytest.fixture
+def overrun(tmp_path: Path) -> Path:
+    """A kernel that claims 3.4 s and so runs on over two later ones of its queue."""
+    spans = [(0, 10, "a"), (20, 3_400_000, "long"), (35, 10, "b"), (50, 10, "b")]
+    events = [
+        {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": ts, "dur": dur}
+        | {"args": {"device": 0, "stream": 7}}
+        for ts, dur, name in spans
+    ]
+    path = tmp_path / "overrun.json"
+    path.write_text(json.dumps({"traceEvents": events}), "utf-8")
+    return path
+
+
+RANKING = "SELECT name, total_ns FROM kernels ORDER BY total_ns DESC, name"
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        ([], [["b", 20_000], ["long", 15_000], ["a", 10_000]]),
+        (["--raw"], [["long", 3_400_000_000], ["b", 20_000], ["a", 10_000]]),
+    ],
+)
+def test_kernels_rank_by_repaired_times_unless_raw_ones_are_asked_for(
+    options: list[str], rows: list[list[object]], overrun: Path, capsys: Capture
+) -> None:
+    assert main(["sql", str(overrun), RANKING, "--json", *options]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == rows
+    main(["info", str(overrun), "--json", *options])
+    told = json.loads(capsys.readouterr().out)
+    assert told["raw_times"] is bool(options)
+    assert told["device"][0]["work_ns"] == sum(int(str(total)) for _, total in rows)
+
+
+@pytest.mark.parametrize("command", ["info", "analyze"])
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_a_page_says_that_one_repaired_event_held_nearly_all_time(
+    command: str, form: str, overrun: Path, capsys: Capture
+) -> None:
+    main([command, str(overrun), "--format", form])
+    page = capsys.readouterr().out
+    assert "1 event = 99.9 % of raw time" in page
+    assert "no repairs" not in page
+    main([command, str(overrun), "--format", form, "--raw"])
+    assert "as recorded, no repairs" in capsys.readouterr().out
+
+
 # ---- schema and devices ----------------------------------------------------
 
 
@@ -205,11 +257,41 @@ def test_schema_explains_the_event_table_and_a_view(capsys: Capture) -> None:
     assert "memory_floor_ns" in capsys.readouterr().out
 
 
+def test_schema_explains_words_and_thresholds(capsys: Capture) -> None:
+    assert main(["schema", "notes"]) == 0
+    assert "no_shapes" in capsys.readouterr().out
+    assert main(["schema", "thresholds"]) == 0
+    assert "bound_share" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [[], ["roofline"], ["notes"], ["layers"]])
+def test_schema_fits_a_narrow_page(
+    name: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["schema", *name]) == 0
+    page = capsys.readouterr().out
+    assert max(map(cell_len, page.splitlines())) <= 40
+    assert "\\n" not in page
+
+
 def test_schema_as_json_and_markdown(capsys: Capture) -> None:
     assert main(["schema", "--json"]) == 0
-    tables = {table["name"]: table for table in json.loads(capsys.readouterr().out)["tables"]}
+    told = json.loads(capsys.readouterr().out)
+    tables = {table["name"]: table for table in told["tables"]}
     columns = {column["name"]: column for column in tables["trace.parquet"]["columns"]}
     assert columns["duration_ns"]["unit"] == "ns"
+    columns = {column["name"]: column for column in tables["roofline"]["columns"]}
+    assert columns["bound"]["type"] == "VARCHAR"
+    assert columns["floor_ns"]["unit"] == "ns"
+    assert all(column["type"] for table in tables.values() for column in table["columns"])
+    words = {key: {term["name"]: term for term in told[key]} for key in VOCABULARIES}
+    assert words["notes"]["graph_replay"]["value"] == "unknown"
+    assert words["notes"]["dense_assumed"]["value"] == "assumed"
+    assert words["thresholds"]["bound_share"]["value"] == 0.3
+    assert words["analyzers"]["device_idle.min_idle_share"]["doc"]
+    assert words["issues"]["duration_overrun"]["value"]
+    assert "kernel" in words["layers"]["hardware"]["value"]
     assert main(["schema", "work", "--format", "md"]) == 0
     assert capsys.readouterr().out.startswith("## work\n")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +53,12 @@ def trace(path: Path) -> Iterator[Trace]:
          ("Distributed rank.",)),
         ("SELECT name FROM ops UNION SELECT name FROM ops", ("aten::mm",)),
         ("PIVOT (SELECT name, 1 AS n FROM ops) ON name IN ('aten::mm') USING sum(n)", (1,)),
-        ("SELECT " + " + ".join(["1"] * 900), (900,)),
+        pytest.param(
+            "SELECT " + " + ".join(["1"] * 900), (900,),
+            marks=pytest.mark.skipif(
+                sys.version_info[:2] == (3, 12), reason="it reads JSON only 1500 levels deep"
+            ),
+        ),
         ("SELECT " + "abs(" * 300 + "1" + ")" * 300, (1,)),
         ("SELECT NULL, [1, 2], {'a': 1}, DATE '2026-01-02'", None),
     ],

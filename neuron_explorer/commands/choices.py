@@ -55,8 +55,14 @@ def row_format(form: RowFormat | None, *, json: bool) -> RowFormat:
 
 
 def analyzer_names(given: Sequence[str]) -> list[str] | None:
-    """`["a,b", "c"]` as three names; None where none was given: all of them."""
+    """`["a,b", "c"]` as three names; None where none was given: all of them.
+
+    Raises:
+        UsageError: the option was given, but no name with it.
+    """
     names = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    if given and not names:
+        raise UsageError("--only names no analyzer", hint="leave it out to run all")
     return names or None
 
 

@@ -132,7 +132,9 @@ def _draft_folder(folder: Path) -> Iterator[Path]:
     try:
         draft = Path(tempfile.mkdtemp(prefix=".importing-", dir=folder.absolute().parent))
     except OSError as error:
-        raise OutputError(f"{folder} cannot be written: {error.strerror}") from error
+        raise OutputError(
+            f"{folder} cannot be written: {error.strerror}", hint="name another folder with -o"
+        ) from error
     try:
         yield draft
     finally:

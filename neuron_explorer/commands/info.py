@@ -12,10 +12,15 @@ from neuron_explorer.reports.overview import overview
 
 
 def show_info(
-    files: Sequence[str], form: Format, device: str | None = None, *, quiet: bool
+    files: Sequence[str],
+    form: Format,
+    device: str | None = None,
+    *,
+    raw: bool = False,
+    quiet: bool = False,
 ) -> ExitCode:
     """Print it; the exit code says whether to trust the trace."""
-    with open_trace(files, device, quiet=quiet) as trace:
+    with open_trace(files, device, raw=raw, quiet=quiet) as trace:
         seen = overview(trace, files)
     match form:
         case Format.JSON:

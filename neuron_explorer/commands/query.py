@@ -15,6 +15,7 @@ from neuron_explorer.reports.tables import (
     table_json,
     table_text,
 )
+from neuron_explorer.trace import Trace
 
 MANY_ROWS = 10_000
 SCREEN_ROWS = 100
@@ -32,6 +33,8 @@ class Question:
     timeout_s: float = 30.0
     """0 = no bound."""
     device: str | None = None
+    raw: bool = False
+    """Times as recorded."""
     quiet: bool = False
 
 
@@ -39,12 +42,16 @@ def ask(question: Question) -> None:
     """Print the rows; that there are more is said on stderr and in the JSON."""
     default = SCREEN_ROWS if question.form is RowFormat.TABLE else MANY_ROWS
     limit = default if question.limit is None else question.limit or None
-    with open_trace([question.file], question.device, quiet=question.quiet) as trace:
+    with _opened(question) as trace:
         found = trace.query(question.text, limit=limit, timeout_s=question.timeout_s or None)
     table = Table(found.columns, found.rows, found.truncated)
     _write(table, question.form)
     if table.truncated and not question.quiet:
         console.note(f"only the first {limit} rows: --limit N shows more, 0 all")
+
+
+def _opened(question: Question) -> Trace:
+    return open_trace([question.file], question.device, raw=question.raw, quiet=question.quiet)
 
 
 def _write(table: Table, form: RowFormat) -> None:

@@ -9,7 +9,9 @@ from neuron_explorer.progress import progress_bar
 from neuron_explorer.trace import Trace
 
 
-def open_trace(files: Sequence[str], device: str | None = None, *, quiet: bool) -> Trace:
+def open_trace(
+    files: Sequence[str], device: str | None = None, *, raw: bool = False, quiet: bool
+) -> Trace:
     """Parquet at once; other formats are imported to a temporary file first.
 
     Raises:
@@ -18,4 +20,4 @@ def open_trace(files: Sequence[str], device: str | None = None, *, quiet: bool) 
         DeviceError: `device` names no chip.
     """
     with progress_bar(quiet=quiet) as progress:
-        return load(*files, device=device, progress=progress)
+        return load(*files, device=device, raw=raw, progress=progress)

@@ -126,7 +126,7 @@ def _read(path: Path) -> Chip:
 def _hint(name: str, chips: Mapping[str, Chip]) -> str:
     if name == CPU:
         return "`neuron-explorer calibrate` measures this machine's"
-    near = [known for known in chips if known.startswith(name)]
+    near = [known for known in chips if name and known.startswith(name)]
     near = near or get_close_matches(name, chips, n=3)
     if near:
         return f"did you mean {' or '.join(near)}?"

@@ -92,7 +92,9 @@ def write_file(path: Path, text: str) -> None:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         reason = error.strerror or str(error)
-        raise OutputError(f"{path} cannot be written: {reason}") from error
+        raise OutputError(
+            f"{path} cannot be written: {reason}", hint="name another file with -o"
+        ) from error
 
 
 def note(text: str) -> None:

@@ -8,6 +8,9 @@ from neuron_explorer.findings import Finding
 from neuron_explorer.reports import formats
 from neuron_explorer.reports.overview import Overview
 
+AS_RECORDED = "as recorded, no repairs"
+"""Said wherever a page shows raw times."""
+
 
 def saving(finding: Finding, seen: Overview) -> str:
     """`saves 0.80-1.92 ms of 36.9 ms`, all steps together, or `saving unknown`."""

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from neuron_explorer.reports import console, formats, layout
-from neuron_explorer.reports.evidence import device_names
-from neuron_explorer.reports.overview import GIVES, Overview, Row
+from neuron_explorer.reports.evidence import AS_RECORDED, device_names
+from neuron_explorer.reports.overview import Overview, Recorded, Row
 from neuron_explorer.reports.tables import markdown_text
 from neuron_explorer.reports.text import NARROW, header, steps
 
@@ -22,7 +22,7 @@ def info_text(seen: Overview, page: console.Page) -> str:
         *header(seen, page.width),
         *_health(seen),
         *_layers(seen, page.width),
-        *_capture(seen),
+        *_recorded(seen),
         *_issues(seen),
     ]
     return console.render(parts, page)
@@ -34,13 +34,14 @@ def info_markdown(seen: Overview) -> str:
     lines += [
         f"- devices: {markdown_text(device_names(seen))}",
         f"- steps: {steps(seen)}",
+        *([f"- times: {AS_RECORDED}"] if seen.raw else []),
         f"- busy: {formats.share(seen.busy_share)}",
         f"- health: **{seen.status}**",
     ]
     lines += [f"  - {status}: {markdown_text(said)}" for status, said in _unhealthy(seen)]
     lines += ["", "| layer | kind | events |", "| --- | --- | ---: |"]
     lines += [f"| {r['layer']} | {r['kind']} | {formats.count(r['events'])} |" for r in seen.layers]
-    lines += ["", *(f"- {_option(name, on)}" for name, on in seen.capture.items())]
+    lines += ["", *(f"- {each.name}: {_amount(each, seen)}" for each in seen.recorded)]
     lines += [f"- {markdown_text(_issue(row))}" for row in seen.issues]
     return "\n".join(lines) + "\n"
 
@@ -90,18 +91,30 @@ def _kinds(rows: Sequence[Row]) -> str:
     return ", ".join(f"{row['kind']} {formats.count(row['events'])}" for row in rows)
 
 
-def _capture(seen: Overview) -> Iterator[RenderableType]:
-    yield layout.heading("captured with")
-    for name, on in seen.capture.items():
-        style = {True: "green", False: "yellow", None: "dim"}[on]
-        yield layout.hanging(Text("  "), Text(_option(name, on), style=style))
+def _recorded(seen: Overview) -> Iterator[RenderableType]:
+    yield layout.heading("recorded")
+    rows = [
+        (each.name, Text(_amount(each, seen), style="" if each.count else "yellow"))
+        for each in seen.recorded
+    ]
+    yield layout.pairs(rows, 2)
 
 
-def _option(name: str, on: bool | None) -> str:  # noqa: FBT001  three-valued, not a switch
-    if on:
-        return f"{name}: on"
-    said = "off" if on is False else "unknown"
-    return f"{name}: {said} ({name}=True gives {GIVES[name]})"
+def _amount(each: Recorded, seen: Overview) -> str:
+    """`479 of 480 ops`, or which argument would have given some."""
+    option, _, _ = each.argument.partition("=")
+    if each.count:
+        return f"{formats.count(each.count)}{_base(each, seen)}"
+    if seen.capture.get(option):
+        return f"none, although {each.argument} was set"
+    return f"none: {each.argument} gives {each.gives}"
+
+
+def _base(each: Recorded, seen: Overview) -> str:
+    if each.name == "memory":
+        return " events"
+    ops = max(every.count for every in seen.recorded if every.name != "memory")
+    return "" if each.name == "ops" else f" of {formats.count(ops)} ops"
 
 
 def _issues(seen: Overview) -> Iterator[RenderableType]:

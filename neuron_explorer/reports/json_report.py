@@ -30,6 +30,7 @@ def findings_json(judgement: Judgement) -> str:
             "device": [dict(row) for row in seen.devices],
             "steps": asdict(seen.steps),
             "health": _health(seen),
+            "raw_times": seen.raw,
             "summary": _summary(judgement),
             "findings": [_finding(finding) for finding in judgement.shown],
             "not_applicable": [skip._asdict() for skip in judgement.not_applicable],
@@ -51,8 +52,10 @@ def info_json(seen: Overview) -> str:
             "busy_share": seen.busy_share,
             "layers": [dict(row) for row in seen.layers],
             "capture": dict(seen.capture),
+            "recorded": {each.name: each.count for each in seen.recorded},
             "import_issues": [dict(row) for row in seen.issues],
             "health": _health(seen),
+            "raw_times": seen.raw,
             "exit_code": int(seen.exit_code),
         }
     )

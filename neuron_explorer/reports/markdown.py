@@ -7,7 +7,7 @@ from html import escape
 
 from neuron_explorer.findings import Finding
 from neuron_explorer.reports import formats
-from neuron_explorer.reports.evidence import device_names, headline, saving, where
+from neuron_explorer.reports.evidence import AS_RECORDED, device_names, headline, saving, where
 from neuron_explorer.reports.judgement import Judgement
 from neuron_explorer.reports.overview import Overview
 from neuron_explorer.reports.tables import markdown_text as safe
@@ -29,7 +29,8 @@ def _header(seen: Overview) -> Iterator[str]:
     yield f"### neuron-explorer: {safe(', '.join(seen.files))}"
     yield ""
     busy = f"`{formats.bar(seen.busy_share, 20)}` {formats.share(seen.busy_share)} busy"
-    facts = (safe(device_names(seen)), f"steps: {steps(seen)}", busy, _trust(seen))
+    facts = [safe(device_names(seen)), f"steps: {steps(seen)}", busy, _trust(seen)]
+    facts += [f"times {AS_RECORDED}"] if seen.raw else []
     yield " · ".join(facts)
     yield ""
 

@@ -12,13 +12,19 @@ from neuron_explorer.trace import Trace
 
 Row = Mapping[str, Any]
 
-GIVES = {
-    "record_shapes": "bytes, FLOPs and what bounds each kernel",
-    "with_stack": "the source line of every op",
-    "profile_memory": "allocations and peak memory",
-    "with_modules": "the module path of every op",
-}
-"""What each capture option of torch.profiler adds to a trace."""
+OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules")
+"""Capture options of torch.profiler that a trace may name."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Something a trace may hold, and the argument of torch.profiler that puts it there."""
+
+    name: str
+    count: int
+    """Rows that have it: ops, for memory allocations and frees."""
+    argument: str
+    gives: str
 
 
 @dataclass(frozen=True)
@@ -43,9 +49,13 @@ class Overview:
     devices: Sequence[Row]
     steps: Steps
     health: Sequence[Row]
+    raw: bool = False
+    """Whether the times are those recorded, repaired or not."""
     layers: Sequence[Row] = ()
     issues: Sequence[Row] = ()
+    recorded: Sequence[Recorded] = ()
     capture: Mapping[str, bool | None] = field(default_factory=dict)
+    """Options as the trace names them; it need not name those that were on."""
 
     @property
     def ranks(self) -> int:
@@ -96,8 +106,10 @@ def overview(trace: Trace, files: Sequence[str]) -> Overview:
         devices=_rows(trace, "SELECT * FROM devices ORDER BY rank, device"),
         steps=_steps(trace),
         health=_rows(trace, _HEALTH),
+        raw=trace.raw,
         layers=_rows(trace, _LAYERS),
         issues=_rows(trace, _ISSUES),
+        recorded=_recorded(trace),
         capture=_capture(metadata.get("capture", [])),
     )
 
@@ -114,6 +126,22 @@ _ISSUES = """
 SELECT rank, file, kind, "count", first_position, example, action FROM import_issues
 ORDER BY "count" DESC, rank, kind, file
 """
+_RECORDED = """
+SELECT
+    count(*) FILTER (WHERE layer = 'framework' AND kind = 'op') AS ops,
+    count(input_shapes) FILTER (WHERE layer = 'framework' AND kind = 'op') AS shapes,
+    count(source_file) FILTER (WHERE layer = 'framework' AND kind = 'op') AS lines,
+    count(module) FILTER (WHERE layer = 'framework' AND kind = 'op') AS modules,
+    count(*) FILTER (WHERE layer = 'memory') AS memory
+FROM events
+"""
+_SOURCES = {
+    "ops": ("activities=[ProfilerActivity.CPU, ...]", "the op behind every kernel"),
+    "shapes": ("record_shapes=True", "bytes, FLOPs and what bounds each kernel"),
+    "lines": ("with_stack=True", "the source line of every op"),
+    "modules": ("with_stack=True", "the module of every op"),
+    "memory": ("profile_memory=True", "allocations and peak memory"),
+}
 _STEPS = """
 SELECT count(*) AS count, CAST(round(avg(duration_ns)) AS BIGINT) AS mean_ns,
     min(duration_ns) AS min_ns, max(duration_ns) AS max_ns
@@ -130,6 +158,11 @@ def _steps(trace: Trace) -> Steps:
     return Steps(**row)
 
 
+def _recorded(trace: Trace) -> tuple[Recorded, ...]:
+    (row,) = _rows(trace, _RECORDED)
+    return tuple(Recorded(name, row[name], *source) for name, source in _SOURCES.items())
+
+
 def _metadata(trace: Trace) -> dict[str, list[Any]]:
     """Values of every file by key."""
     found: dict[str, list[Any]] = {}
@@ -140,7 +173,7 @@ def _metadata(trace: Trace) -> dict[str, list[Any]]:
 
 def _capture(options: Sequence[Mapping[str, bool | None]]) -> dict[str, bool | None]:
     """An option is on when every file had it, off when one had not, unknown otherwise."""
-    return {key: _agreed([given.get(key) for given in options]) for key in GIVES}
+    return {key: _agreed([given.get(key) for given in options]) for key in OPTIONS}
 
 
 def _agreed(values: Sequence[bool | None]) -> bool | None:

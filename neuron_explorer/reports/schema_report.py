@@ -1,108 +1,116 @@
-"""The event table and the views, column by column, as text, markdown and JSON."""
+"""The event table, the views and the words they use, as text, markdown and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from neuron_explorer.errors import UsageError
-from neuron_explorer.reports import console, json_report, layout
+from neuron_explorer.reports import console, formats, json_report, layout
+from neuron_explorer.reports.reference import Reference, TableDoc, Vocabulary, reference
 from neuron_explorer.reports.tables import Table, table_markdown
-from neuron_explorer.schema import SCHEMA_VERSION, column_docs
-from neuron_explorer.view_files import views
+from neuron_explorer.schema import SCHEMA_VERSION
 
 SCHEMA_SCHEMA = "neuron_explorer.schema/1"
-EVENT_TABLE = "trace.parquet"
 
 
-@dataclass(frozen=True)
-class ColumnDoc:
-    """A column; type and unit only where the event table states them."""
-
-    name: str
-    doc: str
-    type: str = ""
-    unit: str = ""
-
-
-@dataclass(frozen=True)
-class TableDoc:
-    """A table or view with all its columns."""
-
-    name: str
-    doc: str
-    columns: Sequence[ColumnDoc]
-
-
-def documented() -> list[TableDoc]:
-    """The event table first, then every view by name."""
-    columns = [ColumnDoc(c["name"], c["doc"], c["type"], c["unit"]) for c in column_docs()]
-    known = [TableDoc(EVENT_TABLE, "The file itself: one row an event.", columns)]
-    for view in sorted(views().values(), key=lambda each: each.name):
-        meanings = [ColumnDoc(name, doc) for name, doc in view.columns.items()]
-        known.append(TableDoc(view.name, view.doc, meanings))
-    return known
-
-
-def chosen(name: str | None) -> list[TableDoc]:
-    """One table, or all of them.
+def chosen(name: str | None) -> Reference:
+    """Everything, or what goes by one name: a table, a vocabulary, or both.
 
     Raises:
-        UsageError: there is no table of this name.
+        UsageError: there is neither of this name.
     """
-    known = documented()
-    found = [table for table in known if name is None or table.name == name]
-    if not found:
-        names = ", ".join(table.name for table in known)
-        raise UsageError(f"there is no table {name!r}", hint=f"tables: {names}")
-    return found
+    known = reference()
+    if name is None:
+        return known
+    tables = [table for table in known.tables if table.name == name]
+    words = [words for words in known.vocabularies if words.name == name]
+    if not tables and not words:
+        names = dict.fromkeys(table.name for table in known.tables)
+        names |= dict.fromkeys(words.name for words in known.vocabularies)
+        raise UsageError(f"there is no table {name!r}", hint=f"there are {', '.join(names)}")
+    return Reference(tables, words)
 
 
 def schema_text(name: str | None, page: console.Page) -> str:
-    """A page of one table, or the list of all and the columns of the event table."""
-    tables = chosen(name)
-    parts: list[RenderableType] = []
-    if name is None:
-        rows = [(table.name, layout.text(table.doc)) for table in tables]
-        parts += [Text(f"tables, schema {SCHEMA_VERSION}", style="bold"), layout.pairs(rows, 2)]
-        parts.append(Text())
-    parts += _columns(tables[0])
-    if name is None:
-        parts.append(layout.text("\nneuron-explorer schema TABLE shows the columns of a view"))
-    return console.render(parts, page)
+    """A page of one name, or the list of all and the columns of the event table."""
+    found = chosen(name)
+    parts = _contents(found) if name is None else _pages(found)
+    return console.render(list(parts), page)
 
 
 def schema_markdown(name: str | None) -> str:
-    """A section for each table."""
+    """A section for each table and vocabulary."""
+    found = chosen(name)
     sections = []
-    for table in chosen(name):
-        names = [field for field in ("name", "type", "unit", "doc") if _used(table, field)]
-        rows = [[getattr(column, field) for field in names] for column in table.columns]
-        sections.append(f"## {table.name}\n\n{table.doc}\n\n{table_markdown(Table(names, rows))}")
+    for table in found.tables:
+        rows = [[c.name, c.type, c.unit, c.doc] for c in table.columns]
+        sections.append(_section(table, Table(["name", "type", "unit", "meaning"], rows)))
+    for words in found.vocabularies:
+        rows = [[term.name, _value(term.value), term.doc] for term in words.terms]
+        sections.append(_section(words, Table(["name", "value", "meaning"], rows)))
     return "\n".join(sections)
 
 
 def schema_json(name: str | None) -> str:
-    """Every table with every column."""
-    tables = [asdict(table) for table in chosen(name)]
-    return json_report.dump(
-        {"schema": SCHEMA_SCHEMA, "schema_version": SCHEMA_VERSION, "tables": tables}
-    )
+    """Every table with every column, and a list of terms under the name of each vocabulary."""
+    found = chosen(name)
+    told: dict[str, object] = {"schema": SCHEMA_SCHEMA, "schema_version": SCHEMA_VERSION}
+    for words in found.vocabularies:
+        told[words.name] = [asdict(term) for term in words.terms]
+    return json_report.dump(told | {"tables": [asdict(table) for table in found.tables]})
 
 
-def _columns(table: TableDoc) -> Iterator[RenderableType]:
+def _contents(found: Reference) -> Iterator[RenderableType]:
+    yield Text(f"tables, schema {SCHEMA_VERSION}", style="bold")
+    yield layout.pairs([(table.name, layout.text(table.doc)) for table in found.tables], 2)
+    yield layout.heading("words")
+    yield layout.pairs([(words.name, layout.text(words.doc)) for words in found.vocabularies], 2)
+    yield Text()
+    yield from _table(found.tables[0])
+    yield Text()
+    yield layout.text("neuron-explorer schema NAME explains any other table or the words", "dim")
+
+
+def _pages(found: Reference) -> Iterator[RenderableType]:
+    for table in found.tables:
+        yield from _table(table)
+    if found.tables and found.vocabularies:
+        yield Text()
+    for words in found.vocabularies:
+        yield from _words(words)
+
+
+def _table(table: TableDoc) -> Iterator[RenderableType]:
     yield Text(table.name, style="bold")
     yield layout.indent(layout.text(table.doc), 2)
     rows = []
     for column in table.columns:
-        kind = " ".join(filter(None, (column.type, column.unit)))
-        said = layout.line((f"{kind}  ", "cyan") if kind else "", column.doc)
-        rows.append((column.name, said))
+        kind = ", ".join(filter(None, (column.type, column.unit)))
+        rows.append((column.name, layout.line((f"{kind}  ", "cyan"), column.doc)))
     yield layout.pairs(rows, 2)
 
 
-def _used(table: TableDoc, field: str) -> bool:
-    return any(getattr(column, field) for column in table.columns)
+def _words(words: Vocabulary) -> Iterator[RenderableType]:
+    yield Text(words.name, style="bold")
+    yield layout.indent(layout.text(words.doc), 2)
+    rows = []
+    for term in words.terms:
+        value = _value(term.value)
+        said = layout.line((f"{value}  ", "cyan") if value else "", term.doc)
+        rows.append((term.name, said))
+    yield layout.pairs(rows, 2)
+
+
+def _value(value: float | str | None) -> str:
+    """Thresholds as they would be typed: `0.05`, `10,000` without an exponent."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return formats.count(value) if value == int(value) else f"{value:g}"
+
+
+def _section(each: TableDoc | Vocabulary, table: Table) -> str:
+    return f"## {each.name}\n\n{each.doc}\n\n{table_markdown(table)}"

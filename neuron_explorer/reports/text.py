@@ -12,7 +12,7 @@ from rich.text import Text
 
 from neuron_explorer.findings import Finding
 from neuron_explorer.reports import console, formats, layout
-from neuron_explorer.reports.evidence import saving, seen_in_short, where
+from neuron_explorer.reports.evidence import AS_RECORDED, saving, seen_in_short, where
 from neuron_explorer.reports.judgement import Judgement
 from neuron_explorer.reports.overview import Overview
 
@@ -37,6 +37,8 @@ def header(seen: Overview, width: int) -> Iterator[RenderableType]:
     yield Text(formats.shorten(", ".join(map(formats.name, seen.files)), width), style="bold")
     rows = [("device", body) for body in _devices(seen, width)]
     rows += [("steps", Text(steps(seen)))]
+    if seen.raw:
+        rows.append(("times", Text(AS_RECORDED)))
     rows += [("busy", _busy(seen, width)), ("health", health(seen))]
     yield layout.pairs(rows)
 
@@ -58,15 +60,16 @@ def health(seen: Overview) -> Text:
             ("ok", layout.STATUS["ok"]), f", {len(seen.health)} of {len(seen.health)} checks"
         )
     said = "do not trust these numbers" if status == "bad" else "read with care"
-    cut = "; the trace is cut short" if seen.truncated else ""
-    return layout.line((status, layout.STATUS[status]), f": {said}{cut}")
+    failed = dict.fromkeys(row["check_name"] for row in seen.health if row["status"] == status)
+    names = ", ".join(failed) or "the trace is cut short"
+    return layout.line((status, layout.STATUS[status]), f": {said} ({names})")
 
 
 def _devices(seen: Overview, width: int) -> Iterator[Text]:
     shown = seen.devices[:MOST_DEVICES]
     for row in shown:
         rank = f"rank {row['rank']} " if seen.many_ranks else ""
-        chip = formats.name(str(row["chip"])) if row["chip"] else _no_chip(str(row["device"]))
+        chip = _chip(row)
         named = f"{rank}{formats.name(str(row['device']))}"
         bar = layout.share_bar(_share(row), 10) if len(shown) > 1 else Text()
         room = width - 9 - (bar.cell_len + 2 if bar else 0)
@@ -77,11 +80,14 @@ def _devices(seen: Overview, width: int) -> Iterator[Text]:
         yield Text("no work on any device")
 
 
-def _no_chip(device: str) -> str:
-    told = (
-        ": neuron-explorer calibrate measures it" if device == "cpu" else ": name it with --device"
-    )
-    return f"chip unknown{told}"
+def _chip(row: Mapping[str, object]) -> str:
+    """By whose roof the device is judged, or how to name one."""
+    device, chip = str(row["device"]), row["chip"]
+    if chip is not None:
+        return "judged by this machine's CPU" if chip == device else formats.name(str(chip))
+    if device == "cpu":
+        return "chip unknown: neuron-explorer calibrate measures it"
+    return "chip unknown: name it with --device"
 
 
 def _share(row: Mapping[str, object]) -> float | None:

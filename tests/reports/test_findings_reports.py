@@ -14,7 +14,7 @@ from neuron_explorer.reports.info import info_markdown, info_text
 from neuron_explorer.reports.json_report import findings_json, info_json
 from neuron_explorer.reports.judgement import Judgement
 from neuron_explorer.reports.markdown import findings_markdown
-from neuron_explorer.reports.overview import Overview, Steps
+from neuron_explorer.reports.overview import Overview, Recorded, Steps
 from neuron_explorer.reports.text import findings_text
 
 FINDING = Finding(
@@ -77,7 +77,13 @@ SEEN = Overview(
     health=[CHECK | {"status": "ok"}],
     layers=[{"layer": "hardware", "kind": "kernel", "events": 1_234, "duration_ns": 5}],
     issues=[ISSUE],
-    capture={"record_shapes": True, "with_stack": False, "with_modules": None},
+    recorded=[
+        Recorded("ops", 480, "activities=[ProfilerActivity.CPU, ...]", "the op"),
+        Recorded("shapes", 479, "record_shapes=True", "bytes"),
+        Recorded("lines", 0, "with_stack=True", "the source line of every op"),
+        Recorded("memory", 0, "profile_memory=True", "peak memory"),
+    ],
+    capture={"record_shapes": True, "with_stack": False, "profile_memory": True},
 )
 
 
@@ -189,6 +195,7 @@ def test_json_has_the_stable_keys_and_whole_numbers() -> None:
         "summary",
         "findings",
         "not_applicable",
+        "raw_times",
         "exit_code",
     }
     assert told["schema"] == "neuron_explorer.findings/1"
@@ -216,9 +223,9 @@ def test_a_fence_is_longer_than_the_backticks_inside() -> None:
 def test_info_says_what_an_option_would_give(width: int) -> None:
     page = info_text(SEEN, console.Page(width))
     flat = " ".join(page.split())
-    assert "record_shapes: on" in flat
-    assert "with_stack: off (with_stack=True gives the source line of every op)" in flat
-    assert "with_modules: unknown (with_modules=True gives" in flat
+    assert "shapes 479 of 480 ops" in flat
+    assert "lines none: with_stack=True gives the source line of every op" in flat
+    assert "memory none, although profile_memory=True was set" in flat
     assert "3 x negative_duration: set to unknown, such as [x]\\x1b (first at 1,234)" in flat
     assert max(map(cell_len, page.splitlines())) <= width
 
