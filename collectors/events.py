@@ -7,9 +7,9 @@ event, and 12 more for each id that few events have); the rest waits in a tempor
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ import pyarrow as pa
 
 from neuron_explorer.collectors.interning import NULL, Codes, Interner
 from neuron_explorer.errors import OutputError
+
+if TYPE_CHECKING:
+    from neuron_explorer.collectors.linking.frames import Frame
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -167,6 +170,22 @@ class EventBuffer:
         return Events(**columns, names=self.names)
 
 
+@dataclass(frozen=True)
+class Running:
+    """Model line that ran when an event began, of the rows for which a capture knows it."""
+
+    rows: Codes
+    """In order."""
+    place: Codes
+    """Number of the place that ran."""
+    entered: Ints
+    """When its frame began or was last resumed, as the events' times."""
+    callers: Sequence[int]
+    """Place that called each place; below zero where no model code did. Callers come first."""
+    frames: Sequence[Frame]
+    """Frame of each place, at its line."""
+
+
 @dataclass
 class Events:
     """Frozen in-memory columns; what linking reads. Row number = place in the trace."""
@@ -189,6 +208,8 @@ class Events:
     names: Names
     call_line: Sparse = field(default_factory=lambda: Sparse.joined([]))
     """Line from which each Python frame was called, where known."""
+    running: Running | None = None
+    """None where no lines were recorded."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -241,6 +262,7 @@ __all__ = [
     "Ints",
     "Names",
     "Places",
+    "Running",
     "Sparse",
     "Spool",
 ]

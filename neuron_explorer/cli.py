@@ -295,6 +295,36 @@ def calibrate(*, form: Form = None, json: Json = False, quiet: Quiet = False) ->
     show_calibration(report_format(form, json=json), quiet=quiet)
 
 
+@app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog=_examples(
+        "run train.py --epochs 1",
+        "run --steps 5 --wait 10 -o runs/trace.parquet train.py",
+        "run -m package.train",
+    ),
+)
+def run(
+    target: Annotated[list[str], typer.Argument(metavar="SCRIPT [ARGS]...", show_default=False)],
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A .parquet file, or a folder.")
+    ] = Path("trace.parquet"),
+    module: Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module.")] = False,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Optimizer steps to record; default: everything.")
+    ] = None,
+    wait: Annotated[int, typer.Option(min=0, help="Steps to leave out before those.")] = 0,
+    quiet: Quiet = False,
+) -> int:
+    """Record a script without changing it.
+
+    It runs as `python SCRIPT ARGS` would, and its exit code is kept. Needs torch.
+    """
+    from neuron_explorer.commands.run import run_target
+
+    return run_target(target, output=output, module=module, steps=(steps, wait), quiet=quiet)
+
+
 @app.command(epilog=_examples("demo -o trace.parquet"))
 def demo(
     *,

@@ -14,6 +14,13 @@ settings.register_profile("local", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Packed bytes are no name: the time stamp in a gzip header differs between workers."""
+    if isinstance(val, bytes) and (len(val) > 80 or not val.isascii()):
+        return "packed"
+    return None
+
+
 @pytest.fixture(autouse=True, scope="session")
 def no_roof_of_this_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Figures must not depend on whether somebody has calibrated this machine."""

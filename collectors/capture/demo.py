@@ -14,7 +14,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.profiler import ProfilerActivity, profile, schedule
+from torch.profiler import schedule
+
+from neuron_explorer.collectors.capture.session import profile
 
 BATCH, LENGTH, WIDTH, HEADS, BLOCKS = 16, 256, 256, 4, 2
 STEPS = 3
@@ -65,14 +67,17 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Tensor
     return loss
 
 
-def record(chrome_trace: Path) -> str:
-    """Profile the training step and write torch's own trace.
+def record(output: Path) -> str:
+    """Profile the training step.
 
     Args:
-        chrome_trace: Where `export_chrome_trace` writes to.
+        output: Where the trace goes.
 
     Returns:
         The device it ran on: `cpu`, `cuda`, ...
+
+    Raises:
+        OutputError: The output cannot be written.
     """
     torch.manual_seed(0)
     device = _device()
@@ -80,12 +85,12 @@ def record(chrome_trace: Path) -> str:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
     batch = torch.randn(BATCH, LENGTH, WIDTH, device=device)
     train_step(model, optimizer, batch)
-    with _profiler(device) as profiler:
+    plan = schedule(wait=0, warmup=1, active=STEPS, repeat=1)
+    with profile(output=output, schedule=plan) as profiler:
         losses = []
         for _ in range(STEPS + 1):
             losses.append(train_step(model, optimizer, batch).item())
             profiler.step()
-    profiler.export_chrome_trace(str(chrome_trace))
     return device.type
 
 
@@ -93,16 +98,3 @@ def _device() -> torch.device:
     if torch.accelerator.is_available():
         return torch.accelerator.current_accelerator() or torch.device("cpu")
     return torch.device("cpu")
-
-
-def _profiler(device: torch.device) -> profile:
-    activity = getattr(ProfilerActivity, device.type.upper(), ProfilerActivity.CPU)
-    if device.type == torch._C._get_privateuse1_backend_name():
-        activity = ProfilerActivity.PrivateUse1
-    return profile(
-        activities=list(dict.fromkeys([ProfilerActivity.CPU, activity])),
-        schedule=schedule(wait=0, warmup=1, active=STEPS, repeat=1),
-        record_shapes=True,
-        profile_memory=True,
-        with_stack=True,
-    )

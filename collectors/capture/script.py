@@ -32,8 +32,8 @@ class Run:
     """Optimizer steps to leave out before that, besides one that warms up."""
 
 
-def run(request: Run) -> int:
-    """Run it as `python script.py args...` would; returns its exit code.
+def run(request: Run) -> tuple[int, list[Path]]:
+    """Run it as `python script.py args...` would; returns its exit code and the traces.
 
     A step ends where an optimizer's `step()` does.
 
@@ -48,7 +48,8 @@ def run(request: Run) -> int:
         if request.steps is not None:
             hook = register_optimizer_step_post_hook(lambda *_: session.step())
             stack.callback(hook.remove)
-        return _execute(request)
+        code = _execute(request)
+    return code, session.paths
 
 
 def _schedule(request: Run) -> dict[str, Any]:

@@ -13,18 +13,20 @@ import warnings
 import weakref
 from contextlib import ContextDecorator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch.profiler import profile as torch_profile
 
+from neuron_explorer.collectors.capture.lines import BY_EVENTS
 from neuron_explorer.collectors.capture.outputs import Outputs, rank_of_environment
+from neuron_explorer.collectors.capture.recorded_lines import LineSession
 from neuron_explorer.collectors.capture.window import write_window
-from neuron_explorer.errors import NeuronExplorerError, TraceError
+from neuron_explorer.errors import NeuronExplorerError, TraceError, UsageError
 from neuron_explorer.trace import Trace
 
-STACKS_BY_DEFAULT = sys.version_info < (3, 12)
-"""On Python 3.11 torch's own tracer is the only source of lines."""
+Source = Literal["auto", "exact", "call", "off"]
+SOURCES: tuple[Source, ...] = get_args(Source)
 
 
 class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch's own
@@ -38,7 +40,11 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
             never share a file.
         record_shapes: As in torch; on by default.
         profile_memory: As in torch; on by default.
-        with_stack: As in torch; on by default where Python is older than 3.12.
+        source: How lines are found. `exact`: every line that model code runs is recorded,
+            by line events from Python 3.12 on, by a trace function before. `call`: torch's
+            own Python tracer, which knows lines of calls but not of operators, and modules.
+            `off`: none. `auto`: `exact`, but `call` where a debugger traces already.
+        with_stack: As in torch; on by default where `source` comes to `call`.
         experimental_config: As in torch; Python frames are asked for unless it is given.
         kwargs: Every other argument of `torch.profiler.profile`.
     """
@@ -49,14 +55,16 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
         output: str | Path = "trace.parquet",
         record_shapes: bool = True,
         profile_memory: bool = True,
-        with_stack: bool = STACKS_BY_DEFAULT,
+        source: Source = "auto",
+        with_stack: bool | None = None,
         experimental_config: Any = None,
         **kwargs: Any,
     ) -> None:
+        how = resolve_source(source)
         super().__init__(
             record_shapes=record_shapes,
             profile_memory=profile_memory,
-            with_stack=with_stack,
+            with_stack=how == "call" if with_stack is None else with_stack,
             experimental_config=experimental_config or python_frames(),
             **kwargs,
         )
@@ -65,6 +73,7 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
         self._outputs = Outputs(Path(output), rank_of_environment())
         self._folder = Path(tempfile.mkdtemp(prefix="neuron_explorer-"))
         self._exported: Path | None = None
+        self._lines = LineSession() if how == "exact" else None
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def start(self) -> None:
@@ -114,6 +123,18 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
         self._exported = None
         super().prepare_trace()
 
+    def start_trace(self) -> None:
+        """Begin to record, as in torch; lines too where they were asked for."""
+        super().start_trace()
+        if self._lines is not None:
+            self._lines.start()
+
+    def stop_trace(self) -> None:
+        """End to record, as in torch."""
+        if self._lines is not None:
+            self._lines.stop()
+        super().stop_trace()
+
     def _trace_ready(self) -> None:
         # the job goes on whatever happens to its profile
         try:
@@ -129,8 +150,22 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
             self._exported.unlink()
         self._exported = exported
         output = self._outputs.next()
-        write_window(self, exported, output)
+        write_window(self, exported, output, self._lines)
         self.paths.append(output)
+
+
+def resolve_source(source: Source) -> Source:
+    """What `source` comes to on this Python: `exact`, `call` or `off`.
+
+    Raises:
+        UsageError: It is none of the four.
+    """
+    if source not in SOURCES:
+        raise UsageError(f"source={source!r} is unknown", hint=f"one of {', '.join(SOURCES)}")
+    if source == "auto":
+        # before 3.12 lines come from a trace function, and a debugger's own comes first
+        return "exact" if BY_EVENTS or sys.gettrace() is None else "call"
+    return source
 
 
 def python_frames() -> Any:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from neuron_explorer.collectors.call_lines import CallLines
+from neuron_explorer.collectors.capture.clock import MARK
 from neuron_explorer.collectors.linking.frames import parse_frame
 
+_CHANGED = frozenset('\\"')
 _PYTHON = frozenset({"PyCall", "PyCCall"})
 
 
@@ -16,9 +18,11 @@ class TreeFacts:
     """Facts of one recorded window, by the start of the event they belong to (Unix ns)."""
 
     true_names: dict[int, str] = field(default_factory=dict)
-    """Names that the exporter changes: not ASCII, or with a backslash."""
+    """Names that an exporter changes: not ASCII, or with a backslash or a quote."""
     calls: list[tuple[int, int]] = field(default_factory=list)
     """(start, line) of every frame or built-in that model code called."""
+    clock_marks: list[int] = field(default_factory=list)
+    """Starts of the marks by which lines are aligned."""
 
     @property
     def call_lines(self) -> CallLines:
@@ -39,7 +43,9 @@ def read_tree(results: Any, user_prefixes: tuple[str, ...] = ()) -> TreeFacts:
         node = waiting.pop()
         waiting.extend(node.children)
         name = _name(node)
-        if not name.isascii() or "\\" in name:
+        if name == MARK:
+            found.clock_marks.append(node.start_time_ns)
+        if not name.isascii() or _CHANGED.intersection(name):
             found.true_names[node.start_time_ns] = name
         if node.tag.name in _PYTHON:
             caller = node.extra_fields.caller

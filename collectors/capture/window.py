@@ -8,18 +8,23 @@ from pathlib import Path
 
 from torch.profiler import profile as torch_profile
 
+from neuron_explorer.collectors.capture.clock import MARK
 from neuron_explorer.collectors.capture.outputs import Outputs, rank_of_environment
+from neuron_explorer.collectors.capture.recorded_lines import LineSession
 from neuron_explorer.collectors.capture.tree import TreeFacts, read_tree
 from neuron_explorer.collectors.importers import ImportOptions, import_file
 
 
-def write_window(session: torch_profile, exported: Path, output: Path) -> None:
+def write_window(
+    session: torch_profile, exported: Path, output: Path, lines: LineSession | None = None
+) -> None:
     """Write the window that a session holds.
 
     Args:
         session: A profiler that has just stopped recording.
         exported: Its Chrome trace, already written.
         output: Where the trace goes.
+        lines: What recorded the window's lines, if anything did.
 
     Raises:
         OutputError: The output cannot be written.
@@ -28,7 +33,11 @@ def write_window(session: torch_profile, exported: Path, output: Path) -> None:
     results = None if session.profiler is None else session.profiler.kineto_results
     facts = TreeFacts() if results is None else read_tree(results)
     options = ImportOptions(
-        captured_here=True, true_names=facts.true_names, call_lines=facts.call_lines
+        captured_here=True,
+        true_names=facts.true_names,
+        call_lines=facts.call_lines,
+        lines=None if lines is None else lines.timeline(facts.clock_marks),
+        dropped_names=frozenset({MARK}),
     )
     import_file(exported, output, options=options)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from neuron_explorer.collectors.assembly import Gathered, assemble, write_trace
 from neuron_explorer.collectors.call_lines import CallLines
-from neuron_explorer.collectors.events import UNKNOWN, Events, Places
+from neuron_explorer.collectors.events import UNKNOWN, Bools, Events, Places
 from neuron_explorer.collectors.importers.categories import UNKNOWN as UNKNOWN_ROLE
 from neuron_explorer.collectors.importers.categories import device_type, refine
 from neuron_explorer.collectors.importers.chrome import ChromeTrace, read_chrome
@@ -21,6 +21,7 @@ from neuron_explorer.collectors.importers.facts import HeaderFacts, read_facts
 from neuron_explorer.collectors.importers.issues import IssueLog
 from neuron_explorer.collectors.importers.tables import pair_marks, process_role
 from neuron_explorer.collectors.interning import NULL, Codes
+from neuron_explorer.collectors.line_timeline import LineTimeline
 from neuron_explorer.collectors.rows import TraceRows, Track
 from neuron_explorer.collectors.writer import TraceWriter
 from neuron_explorer.errors import ImportFailedError, UsageError
@@ -45,6 +46,10 @@ class ImportOptions:
     """Start (Unix ns) -> name, for framework and Python events that the exporter renamed."""
     call_lines: CallLines | None = None
     """Lines from which Python frames were called; a trace file alone does not have them."""
+    lines: LineTimeline | None = None
+    """Lines that ran by time and thread, recorded beside the trace."""
+    dropped_names: frozenset[str] = frozenset()
+    """Framework events of these names are the recorder's own, not the program's."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,8 @@ def _write(
     metadata = facts.metadata()
     if options.captured_here:
         metadata["environment"]["hostname"] = platform.node()
+    if options.lines is not None:
+        metadata["capture"]["lines"] = dict(options.lines.facts)
     metadata |= {
         "origin": _origin(path, trace, captured=options.captured_here),
         "import_issues": issues.records(),
@@ -133,9 +140,7 @@ def _gather(
     places = _places(events, trace, tracks)
     _restore_names(events, facts.base_ns, options.true_names)
     _report_lost_names(events, issues)
-    if options.call_lines is not None:
-        events.call_line = options.call_lines.of_frames(events, facts.base_ns)
-    keep = pair_marks(reader, events.start, events.duration) if reader.marks else None
+    _join_lines(events, tracks, facts.base_ns, options)
     return Gathered(
         buffer=reader.buffer,
         events=events,
@@ -146,9 +151,29 @@ def _gather(
         rank=facts.rank,
         device_type=device_type(reader.categories, reader.labels.process.values()),
         raw_duration=reader.raw_duration,
-        keep=keep,
+        keep=_kept(events, trace, options),
         user_prefixes=options.user_prefixes,
     )
+
+
+def _join_lines(events: Events, tracks: list[Track], base_ns: int, options: ImportOptions) -> None:
+    if options.call_lines is not None:
+        events.call_line = options.call_lines.of_frames(events, base_ns)
+    if options.lines is not None:
+        tids = [track.tid for track in tracks]
+        events.running = options.lines.at_start(events, tids, base_ns)
+
+
+def _kept(events: Events, trace: ChromeTrace, options: ImportOptions) -> Bools | None:
+    """Rows that are events of their own; None = all."""
+    reader = trace.reader
+    keep = pair_marks(reader, events.start, events.duration) if reader.marks else None
+    if not options.dropped_names:
+        return keep
+    own = events.roles("framework/") & events.named(options.dropped_names.__contains__)
+    if not own.any():
+        return keep
+    return ~own if keep is None else keep & ~own
 
 
 def _tracks(trace: ChromeTrace) -> list[Track]:

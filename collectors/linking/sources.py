@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from neuron_explorer.collectors.events import Events, Ints, Sparse
+from neuron_explorer.collectors.events import Bools, Events, Ints, Running, Sparse
 from neuron_explorer.collectors.interning import NULL, Codes
 from neuron_explorer.collectors.linking.frames import Frame, ModuleCall, parse_frame, parse_module
 from neuron_explorer.collectors.linking.nesting import NONE, Rows, nearest
 
 SmallCodes = npt.NDArray[np.int8]
-VIAS = ("function", "call", "forward", "launch")
+VIAS = ("function", "call", "forward", "launch", "line")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,9 @@ class Sources:
     """Code into `modules`."""
     via: SmallCodes
     """Code into `VIAS`."""
+    own_in_backward: Bools
+    """Rows run by model code that itself ran inside their backward op: hooks, custom
+    backward functions, recomputed forwards. They keep their own line."""
     stacks: list[Stack] = field(default_factory=list)
     modules: list[ModuleCall] = field(default_factory=list)
 
@@ -54,13 +57,18 @@ def host_sources(events: Events, parent: Rows, user_prefixes: tuple[str, ...]) -
     stacks.advance_to_lines(stack, via, above)
     above = nearest(parent, python & catalogue.is_module[events.name], include_self=True)
     module = np.where(above >= 0, catalogue.module_of[events.name[above]], NULL)
-    found = Sources(stack, module, via, stacks.stacks, catalogue.modules)
+    own = np.zeros(len(events), np.bool_)
+    found = Sources(stack, module, via, own, stacks.stacks, catalogue.modules)
     _read_call_stacks(events, found, user_prefixes)
+    if events.running is not None:
+        _read_lines(events, parent, events.running, found)
     return found
 
 
 def inherit(found: Sources, takers: npt.NDArray[np.intp], giver: Rows, via: str) -> None:
     """Let the takers have everything their giver knows of its source."""
+    if via == "forward":
+        takers = takers[~found.own_in_backward[takers]]
     givers = giver[takers]
     for column in (found.stack, found.module):
         known = column[givers] != NULL
@@ -170,12 +178,13 @@ def _called_at(events: Events, parent: Rows, nearest_model: Rows) -> Sparse:
     if not called.any():
         return events.call_line
     child = nearest(parent, called, include_self=True)
+    # annotations may stand between a frame and what it calls
+    caller = nearest(parent, events.roles("python/frame"))
     rows = np.flatnonzero(child >= 0)
     # a frame's line is its caller's, so look from the row's parent where it is a frame itself
-    own = nearest_model[rows] == rows
-    model = nearest_model[np.where(own, parent[rows], rows)]
-    fits = (model >= 0) & (parent[child[rows]] == model)
-    rows = rows[fits].astype(np.int32)
+    above = np.where(nearest_model[rows] == rows, parent[rows], rows)
+    model = np.where(above >= 0, nearest_model[above], NONE)
+    rows = rows[(model >= 0) & (caller[child[rows]] == model)].astype(np.int32)
     return Sparse(rows, events.call_line.of(child[rows]))
 
 
@@ -219,3 +228,51 @@ def _call_stack(text: str, user_prefixes: tuple[str, ...]) -> Stack | None:
         if frame and frame.model:
             stack = _called(stack, entry, frame)
     return stack
+
+
+def _read_lines(events: Events, parent: Rows, running: Running, found: Sources) -> None:
+    """Take recorded lines: where no frame is known, or where both name the same function."""
+    used, place = np.unique(running.place, return_inverse=True)
+    code_of_place = _stacks_of_places(running, used, found.stacks)
+    codes = code_of_place[place]
+    agrees = _same_function(found, found.stack[running.rows], codes)
+    rows, codes = running.rows[agrees], codes[agrees]
+    found.stack[rows] = codes
+    found.via[rows] = VIAS.index("line")
+    around = nearest(parent, events.backward, include_self=True)[rows]
+    inside = (around >= 0) & (running.entered[agrees] >= events.start[around])
+    found.own_in_backward[rows[inside]] = True
+
+
+def _stacks_of_places(running: Running, used: Codes, stacks: list[Stack]) -> Codes:
+    """Code of the stack of each used place; adds them, and those of their callers."""
+    codes = {-1: NULL}
+
+    def add(place: int) -> None:
+        frame, caller = running.frames[place], codes[running.callers[place]]
+        text = f"{frame.file}({frame.line}): {frame.function}"
+        codes[place] = len(stacks)
+        stacks.append(_called(None if caller == NULL else stacks[caller], text, frame))
+
+    for place in used.tolist():
+        chain, caller = [place], running.callers[place]
+        while caller not in codes:
+            chain.append(caller)
+            caller = running.callers[caller]
+        for missing in reversed(chain):
+            if missing not in codes:
+                add(missing)
+    return np.array([codes[place] for place in used.tolist()], np.int32)
+
+
+def _same_function(found: Sources, known: Codes, recorded: Codes) -> Bools:
+    """Whether a known stack, where there is one, ends in the same function as a recorded one."""
+    pairs = (known.astype(np.int64) + 1) << 32 | recorded
+    distinct, place = np.unique(pairs, return_inverse=True)
+    agrees = []
+    for pair in distinct.tolist():
+        code, line_code = (pair >> 32) - 1, pair & 0xFFFFFFFF
+        ours, theirs = found.stacks[line_code].source, found.stacks[code].source
+        same = (ours.file, ours.function) == (theirs.file, theirs.function)
+        agrees.append(code < 0 or same)
+    return np.array(agrees, np.bool_)[place]

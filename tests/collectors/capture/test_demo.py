@@ -41,7 +41,11 @@ def test_the_demo_leaves_the_trace_and_nothing_else(
 
 
 def query(folder: Path, text: str) -> list[list[object]]:
-    done = demo(folder, "sql", "trace.parquet", text, "--json")
+    return query_of(folder, "trace.parquet", text)
+
+
+def query_of(folder: Path, trace: str, text: str) -> list[list[object]]:
+    done = demo(folder, "sql", trace, text, "--json")
     assert done.returncode == 0, done.stderr
     rows: list[list[object]] = json.loads(done.stdout)["rows"]
     return rows
@@ -69,12 +73,40 @@ def test_the_planted_chain_is_found(shown: tuple[Path, dict[str, object]]) -> No
     assert ("compile_opportunities", "demo.py") in places
 
 
+def test_the_planted_item_is_found_at_its_line(
+    shown: tuple[Path, dict[str, object]],
+) -> None:
+    _, told = shown
+    assert isinstance(told["findings"], list)
+    (sync,) = [f for f in told["findings"] if f["analyzer"] == "host_syncs"]
+    assert ".item()" in sync["source_text"]
+
+
 def test_the_demo_overwrites_nothing_but_a_demo(tmp_path: Path) -> None:
     (tmp_path / "mine.parquet").write_text("mine", "utf-8")
     done = demo(tmp_path, "demo", "-o", "mine.parquet")
     assert done.returncode == 2
     assert "mine.parquet is no trace of a demo" in done.stderr
     assert (tmp_path / "mine.parquet").read_text("utf-8") == "mine"
+
+
+def test_run_keeps_output_and_exit_code_and_says_what_next(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import sys, torch\nprint(torch.ones(2).sum().item(), sys.argv[1:])\nsys.exit(5)\n"
+    )
+    done = demo(tmp_path, "run", "-o", "run.parquet", "train.py", "--epochs", "1", "-q")
+    assert (done.returncode, done.stdout) == (5, "2.0 ['--epochs', '1', '-q']\n")
+    assert "wrote run.parquet; next: neuron-explorer analyze run.parquet" in done.stderr
+    assert query_of(tmp_path, "run.parquet", "SELECT count(*) > 0 FROM ops") == [[True]]
+
+
+def test_run_without_a_script_says_so(tmp_path: Path) -> None:
+    done = demo(tmp_path, "run", "missing.py")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "neuron-explorer: missing.py is no script\nhint: name a file, or -m MODULE\n"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_torch_the_demo_says_what_to_install(tmp_path: Path) -> None:
@@ -87,7 +119,7 @@ def test_without_torch_the_demo_says_what_to_install(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "neuron-explorer: the demo profiles with torch, which is not installed\n"
+        "neuron-explorer: recording needs torch, which is not installed\n"
         "hint: pip install 'neuron-explorer[torch]'\n"
     )
     assert list(tmp_path.iterdir()) == []

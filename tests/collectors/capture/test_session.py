@@ -57,9 +57,10 @@ def ops(session: profile) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_the_plain_use_writes_one_trace_with_exact_call_lines() -> None:
+@pytest.mark.parametrize(("source", "via"), [("auto", "line"), ("call", "call")])
+def test_the_plain_use_writes_one_trace_with_its_lines(source: Any, via: str) -> None:
     model, x = Model(), torch.randn(4, 8)
-    with profile(with_stack=True) as session:
+    with profile(source=source) as session:
         loss = model(x).sum()
         loss.backward()
     assert session.paths == [Path("trace.parquet")]
@@ -67,7 +68,7 @@ def test_the_plain_use_writes_one_trace_with_exact_call_lines() -> None:
     for name, mark in (("aten::addmm", "linear"), ("aten::relu", "relu")):
         row = found[name]
         assert row["source_file"].endswith("test_session.py")
-        assert (row["source_line"], row["source_via"]) == (line_of(mark), "call")
+        assert (row["source_line"], row["source_via"]) == (line_of(mark), via)
         assert row["source_function"] == "forward"
     backward = found["AddmmBackward0"]
     assert (backward["source_line"], backward["source_via"]) == (line_of("linear"), "forward")
@@ -77,7 +78,7 @@ def test_the_plain_use_writes_one_trace_with_exact_call_lines() -> None:
 
 def test_the_trace_brings_its_source_lines() -> None:
     model, x = Model(), torch.randn(4, 8)
-    with profile(with_stack=True) as session:
+    with profile() as session:
         model(x)
     (metadata,) = session.trace.metadata.values()
     (excerpt,) = [e for f, e in metadata["sources"].items() if f.endswith("test_session.py")]
@@ -247,8 +248,8 @@ def script(tmp_path: Path) -> Path:
 
 
 def test_a_script_runs_unchanged(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = run(Run(str(script), ("2", "7"), output=Path("all.parquet")))
-    assert code == 7
+    code, paths = run(Run(str(script), ("2", "7"), output=Path("all.parquet")))
+    assert (code, paths) == (7, [Path("all.parquet")])
     assert capsys.readouterr().out == "__main__ ['2', '7'] helper\n"
     with neuron_explorer.load("all.parquet") as trace:
         names = set(trace.sql("SELECT name FROM ops").column("name").to_pylist())
@@ -256,7 +257,8 @@ def test_a_script_runs_unchanged(script: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_chosen_steps_of_a_script(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(Run(str(script), ("6", "0"), output=Path("some.parquet"), steps=2, wait=1)) == 0
+    code, _ = run(Run(str(script), ("6", "0"), output=Path("some.parquet"), steps=2, wait=1))
+    assert code == 0
     capsys.readouterr()
     with neuron_explorer.load("some.parquet") as trace:
         assert trace.sql("SELECT step FROM steps ORDER BY step").to_pylist() == [
@@ -269,7 +271,7 @@ def test_a_module_runs_by_name(
     script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(script.parent)
-    assert run(Run("train", ("1", "0"), module=True)) == 0
+    assert run(Run("train", ("1", "0"), module=True)) == (0, [Path("trace.parquet")])
     assert capsys.readouterr().out == "__main__ ['1', '0'] helper\n"
     assert Path("trace.parquet").exists()
 
@@ -278,7 +280,7 @@ def test_a_failing_script_keeps_its_traceback(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "bad.py").write_text("import torch\ntorch.ones(2)\nraise ValueError('theirs')\n")
-    assert run(Run("bad.py")) == 1
+    assert run(Run("bad.py"))[0] == 1
     assert "ValueError: theirs" in capsys.readouterr().err
     assert Path("trace.parquet").exists()
 
@@ -287,3 +289,28 @@ def test_no_script_is_said_before_anything_runs() -> None:
     with pytest.raises(UsageError, match="no script"):
         run(Run("missing.py"))
     assert not Path("trace.parquet").exists()
+
+
+def test_annotations_do_not_hide_the_calling_line() -> None:
+    x = torch.randn(4)
+    plan = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)
+    with profile(source="call", schedule=plan) as session:
+        for _ in range(2):
+            x.sum().item()  # line: item
+            session.step()
+    found = ops(session)["aten::item"]
+    assert (found["source_line"], found["source_via"]) == (line_of("item"), "call")
+
+
+def test_a_debuggers_trace_function_is_left_alone() -> None:
+    if sys.version_info >= (3, 12):
+        pytest.skip("line events do not compete with a trace function")
+    code = """
+import sys
+from neuron_explorer.collectors.capture.session import resolve_source
+before = resolve_source("auto")
+sys.settrace(lambda *_: None)
+print(before, resolve_source("auto"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "exact call\n"

@@ -1,0 +1,213 @@
+"""Line events of `sys.monitoring` (Python >= 3.12), on model code only."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from neuron_explorer.collectors.capture.tapes import (
+    ENTER,
+    KIND_SHIFT,
+    LEAVE,
+    Budget,
+    CodeTable,
+    Tape,
+)
+from neuron_explorer.errors import UsageError
+
+monitoring: Any = getattr(sys, "monitoring", None)
+"""None before Python 3.12."""
+
+Callback = Callable[..., object]
+
+TOOL_NAME = "neuron_explorer"
+TOOL_IDS = (4, 3)
+"""Ids that Python leaves to nobody in particular."""
+
+_ENTER, _LEAVE = ENTER << KIND_SHIFT, LEAVE << KIND_SHIFT
+
+
+class EventLines:
+    """Writes tapes of all threads, from line, call and return events.
+
+    Only calls are watched everywhere; each foreign code object is switched off at its first
+    call, each model code object gets line and return events of its own.
+    """
+
+    def __init__(self, codes: CodeTable, budget: Budget) -> None:
+        self.tapes: list[Tape] = []
+        self._codes = codes
+        self._budget = budget
+        self._local = threading.local()
+        self._begun: dict[int, Tape] = {}
+        """Tapes of threads that ran before, by `get_ident()`, until they are taken over."""
+        self._tool = -1
+
+    def start(self) -> None:
+        """Begin.
+
+        Raises:
+            UsageError: Every id for tools of this kind is in use.
+        """
+        self._tool = _free_tool()
+        event = monitoring.events
+        self._inside = event.LINE | event.PY_RETURN | event.PY_YIELD
+        for which, callback in self._callbacks().items():
+            monitoring.register_callback(self._tool, getattr(event, which), callback)
+        self._seed()
+        everywhere = event.PY_START | event.PY_RESUME | event.PY_THROW | event.PY_UNWIND
+        monitoring.set_events(self._tool, everywhere)
+
+    def stop(self) -> None:
+        """End; leaves no trace in any code object."""
+        monitoring.set_events(self._tool, 0)
+        for code in list(self._codes.codes):
+            monitoring.set_local_events(self._tool, code, 0)
+        for which in _EVENTS:
+            monitoring.register_callback(self._tool, getattr(monitoring.events, which), None)
+        monitoring.free_tool_id(self._tool)
+        # what was switched off stays off for whoever gets this tool id next
+        monitoring.restart_events()
+        self.tapes += [tape for tape in self._begun.values() if tape.thread]
+
+    def _seed(self) -> None:
+        """Begin each thread's tape with the frames that run already."""
+        native = {t.ident: t.native_id for t in threading.enumerate()}
+        for ident, innermost in sys._current_frames().items():
+            tape = Tape(self._budget)
+            tape.thread = native.get(ident) or 0
+            for code, line in running(innermost):
+                base = self._watch(code)
+                now = time.time_ns()
+                if base is not None and not (len(tape) >= tape.room and tape.full(now)):
+                    tape.extend((now, base + _ENTER + line))
+            self._begun[ident] = tape
+
+    def _watch(self, code: CodeType) -> int | None:
+        """Number of a code object, with its events on; None where it is foreign."""
+        base = self._codes.add(code)
+        if base is not None:
+            monitoring.set_local_events(self._tool, code, self._inside)
+        return base
+
+    def _first(self) -> Tape:
+        """The tape of a thread that has none at hand yet."""
+        tape = self._begun.pop(threading.get_ident(), None) or Tape(self._budget)
+        tape.thread = threading.get_native_id()
+        self.tapes.append(tape)
+        self._local.tape = tape
+        return tape
+
+    def _callbacks(self) -> dict[str, Callback]:
+        """The callbacks; each has all it touches in local variables, for they are hot."""
+        write = self._writer()
+        start, resume, throw = self._entries(write)
+        leave, unwind = self._exits(write)
+        found = (self._lines(write), start, resume, leave, leave, throw, unwind)
+        return dict(zip(_EVENTS, found, strict=True))
+
+    def _writer(self) -> Callable[[int], object]:
+        local, first, time_ns = self._local, self._first, time.time_ns
+        disable = monitoring.DISABLE
+
+        def write(mark: int) -> object:
+            try:
+                tape = local.tape
+            except AttributeError:
+                tape = first()
+            now = time_ns()
+            if len(tape) >= tape.room and tape.full(now):
+                return disable
+            tape.append(now)
+            tape.append(mark)
+            return None
+
+        return write
+
+    def _lines(self, write: Callable[[int], object]) -> Callback:
+        base_of, disable = self._codes.base, monitoring.DISABLE
+
+        def line(code: CodeType, number: int) -> object:
+            base = base_of.get(id(code))
+            return disable if base is None else write(base + number)
+
+        return line
+
+    def _entries(self, write: Callable[[int], object]) -> tuple[Callback, ...]:
+        """What to do where a frame begins, where it resumes, and where it does so to raise."""
+        base_of, watch, disable = self._codes.base, self._watch, monitoring.DISABLE
+        resumed_at: dict[tuple[int, int], int] = {}
+
+        def start(code: CodeType, _offset: int) -> object:
+            base = base_of.get(id(code))
+            if base is None and (base := watch(code)) is None:
+                return disable
+            write(base + _ENTER + code.co_firstlineno)
+            return None
+
+        def resume(code: CodeType, offset: int) -> object:
+            base = base_of.get(id(code))
+            if base is None and (base := watch(code)) is None:
+                return disable
+            at = resumed_at.get((base, offset))
+            if at is None:
+                at = resumed_at[base, offset] = line_at(code, offset)
+            write(base + _ENTER + at)
+            return None
+
+        def throw(code: CodeType, offset: int, _error: object) -> None:
+            # this event may not be switched off
+            resume(code, offset)
+
+        return start, resume, throw
+
+    def _exits(self, write: Callable[[int], object]) -> tuple[Callback, ...]:
+        """What to do where a frame returns or yields, and where an error ends it."""
+        base_of, disable = self._codes.base, monitoring.DISABLE
+
+        def leave(code: CodeType, _offset: int, _value: object) -> object:
+            base = base_of.get(id(code))
+            return disable if base is None else write(base + _LEAVE)
+
+        def unwind(code: CodeType, _offset: int, _error: object) -> None:
+            # this event may not be switched off, and comes from foreign code too
+            if (base := base_of.get(id(code))) is not None:
+                write(base + _LEAVE)
+
+        return leave, unwind
+
+
+_EVENTS = ("LINE", "PY_START", "PY_RESUME", "PY_RETURN", "PY_YIELD", "PY_THROW", "PY_UNWIND")
+
+
+def _free_tool() -> int:
+    for number in TOOL_IDS:
+        if monitoring.get_tool(number) is None:
+            monitoring.use_tool_id(number, TOOL_NAME)
+            return number
+    taken = ", ".join(str(monitoring.get_tool(number)) for number in TOOL_IDS)
+    raise UsageError(
+        f"line events are in use by other tools: {taken}",
+        hint='stop one of them, or ask for source="call"',
+    )
+
+
+def running(innermost: FrameType | None) -> list[tuple[CodeType, int]]:
+    """Code and line of a frame and its callers, outermost first."""
+    found = []
+    while innermost is not None:
+        found.append((innermost.f_code, innermost.f_lineno or 0))
+        innermost = innermost.f_back
+    return found[::-1]
+
+
+def line_at(code: CodeType, offset: int) -> int:
+    """Line of an instruction; the function's first where it has none."""
+    for start, end, line in code.co_lines():
+        if start <= offset < end and line is not None:
+            return line
+    return code.co_firstlineno

@@ -1,0 +1,126 @@
+"""Line events of `sys.settrace`, for Python 3.11: exact, at a price a call."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from neuron_explorer.collectors.capture.tapes import (
+    ENTER,
+    KIND_SHIFT,
+    LEAVE,
+    Budget,
+    CodeTable,
+    Tape,
+)
+
+TraceFunction = Callable[[FrameType, str, Any], Any]
+
+_KINDS = {"call": ENTER << KIND_SHIFT, "line": 0, "return": LEAVE << KIND_SHIFT}
+_FOREIGN = -1
+
+
+class TracedLines:
+    """Writes tapes of the thread that starts it and of every thread begun later."""
+
+    def __init__(self, codes: CodeTable, budget: Budget) -> None:
+        self.tapes: list[Tape] = []
+        self._codes = codes
+        self._budget = budget
+        self._stopped: list[bool] = []
+        """Empty while recording: what other threads look at to know when to end."""
+        self._base: dict[int, int] = {}
+        self._foreign: list[object] = []
+        self._before: tuple[Any, Any] = (None, None)
+        self._frames_before: dict[int, Any] = {}
+        self._started_by = 0
+
+    def start(self) -> None:
+        """Begin; a trace function that was there before rests until `stop()`."""
+        self._started_by = threading.get_ident()
+        self._before = (sys.gettrace(), threading.gettrace())
+        on_call, on_event = self._functions(self._before[0])
+        frame: FrameType | None = sys._getframe(1)
+        seeds = []
+        while frame is not None:
+            if self._number(frame) != _FOREIGN:
+                self._frames_before[id(frame)] = frame.f_trace
+                seeds.append(frame)
+                frame.f_trace = on_event
+            frame = frame.f_back
+        for seed in reversed(seeds):
+            on_event(seed, "call", None)
+        threading.settrace(self._in_new_thread)
+        sys.settrace(on_call)
+
+    def stop(self) -> None:
+        """End, and give frames and threads the trace functions they had.
+
+        Other threads than the calling one get theirs at their next call.
+        """
+        self._stopped.append(True)
+        own, of_new_threads = self._before
+        if threading.get_ident() != self._started_by:
+            own = None
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if getattr(frame.f_trace, "__module__", None) == __name__:
+                frame.f_trace = self._frames_before.get(id(frame), own)
+            frame = frame.f_back
+        sys.settrace(own)
+        threading.settrace(of_new_threads)
+        self._frames_before.clear()
+        self._foreign.clear()
+
+    def _number(self, frame: FrameType) -> int:
+        """Shifted number of a frame's code, `_FOREIGN` where it is not model code."""
+        code = frame.f_code
+        found = self._base.get(id(code))
+        if found is None:
+            base = self._codes.add(code)
+            found = self._base[id(code)] = _FOREIGN if base is None else base
+            # alive, its id stays its own
+            self._foreign.append(code)
+        return found
+
+    def _in_new_thread(self, frame: FrameType, event: str, arg: object) -> Any:
+        on_call, _ = self._functions(self._before[1])
+        sys.settrace(on_call)
+        return on_call(frame, event, arg)
+
+    def _functions(self, resting: Any) -> tuple[TraceFunction, TraceFunction]:
+        """Trace functions of one thread, with everything they touch in local variables.
+
+        Args:
+            resting: The thread's trace function before and after.
+        """
+        tape = Tape(self._budget)
+        self.tapes.append(tape)
+        base_of, number, stopped = self._base, self._number, self._stopped
+        time_ns, append, kinds = time.time_ns, tape.append, _KINDS
+
+        def on_call(frame: FrameType, event: str, arg: object) -> TraceFunction | None:
+            if stopped:
+                sys.settrace(resting)
+                return None
+            base = base_of.get(id(frame.f_code))
+            if base is None:
+                base = number(frame)
+            return None if base == _FOREIGN else on_event(frame, event, arg)
+
+        def on_event(frame: FrameType, event: str, _arg: object) -> TraceFunction | None:
+            kind = kinds.get(event)
+            if kind is None or stopped:
+                return on_event
+            now = time_ns()
+            if len(tape) >= tape.room and tape.full(now):
+                return on_event
+            append(now)
+            append(base_of[id(frame.f_code)] + kind + (frame.f_lineno or 0))
+            return on_event
+
+        return on_call, on_event

@@ -1,0 +1,131 @@
+"""Lines recorded beside torch's profiler: from one session's window to a `LineTimeline`."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from array import array
+from pathlib import Path
+
+import numpy as np
+
+import neuron_explorer
+from neuron_explorer.collectors.capture.clock import Alignment, ClockMarks
+from neuron_explorer.collectors.capture.lines import BY_EVENTS, LineCollector, Recording
+from neuron_explorer.collectors.capture.tapes import Timelines
+from neuron_explorer.collectors.events import Ints
+from neuron_explorer.collectors.line_timeline import LineChanges, LineTimeline
+from neuron_explorer.collectors.linking.frames import Frame, parse_frame
+from neuron_explorer.errors import UsageError
+
+_OWN = (str(Path(neuron_explorer.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
+_DEMO = str(Path(__file__).with_name("demo.py"))
+
+_PLUMBING = re.compile(
+    r"/(site|dist)-packages/"
+    r"(sympy|mpmath|networkx|jinja2|markupsafe|filelock|fsspec|typing_extensions)\b"
+)
+"""What torch itself runs on: millions of lines in a compilation, none of them a model's."""
+
+
+def is_model_file(file: str) -> bool:
+    """Whether a file's code is model code: not torch's, the standard library's or ours."""
+    if _PLUMBING.search(file):
+        return False
+    if file.startswith(_OWN) and file != _DEMO:
+        return False
+    frame = parse_frame(f"{file}(1): f")
+    return frame is not None and frame.model
+
+
+class LineSession:
+    """Records the lines of one window after the other."""
+
+    def __init__(self) -> None:
+        self._collector = LineCollector(is_model_file)
+        self._marks = ClockMarks()
+        self._recording: Recording | None = None
+
+    def start(self) -> None:
+        """Begin a window; torch records already. Where lines cannot be had, says so and goes on."""
+        self._marks, self._recording = ClockMarks(), None
+        self._marks.set()
+        try:
+            self._collector.start()
+        except UsageError as error:
+            warnings.warn(f"no exact lines: {error}; {error.hint}", stacklevel=2)
+
+    def stop(self) -> None:
+        """End the window; torch still records."""
+        if self._collector.active:
+            self._recording = self._collector.stop()
+            self._marks.set()
+
+    def timeline(self, stamps: list[int]) -> LineTimeline | None:
+        """Lines of the window that has ended; None where none were recorded.
+
+        Args:
+            stamps: When torch stamped the marks of its clock.
+        """
+        if self._recording is None:
+            return None
+        timelines, self._recording = self._recording.timelines(), None
+        if timelines.truncated:
+            warnings.warn(
+                f"exact lines end after {timelines.marks} marks: what ran later has none; "
+                "record fewer steps",
+                stacklevel=2,
+            )
+        return to_timeline(timelines, self._marks.align(stamps))
+
+
+def to_timeline(found: Timelines, alignment: Alignment) -> LineTimeline:
+    """The same on torch's clock, with the frames as torch names them."""
+    changes = {
+        thread.thread: LineChanges(
+            alignment.to_torch(_column(thread.start_ns)),
+            np.frombuffer(thread.node, np.int32),
+            alignment.to_torch(_column(thread.entered_ns)),
+        )
+        for thread in found.threads
+        if len(thread.node)
+    }
+    files = {file: _shortened(file) for file in {code.co_filename for code in found.codes}}
+    users = {file: _is_user(file) for file in files}
+    frames = []
+    for node in found.nodes:
+        code = found.codes[node.code]
+        file = code.co_filename
+        frames.append(Frame(files[file], node.line, code.co_name, model=True, user=users[file]))
+    return LineTimeline(
+        threads=changes,
+        callers=[node.caller for node in found.nodes],
+        frames=frames,
+        facts={
+            "via": "sys.monitoring" if BY_EVENTS else "sys.settrace",
+            "marks": found.marks,
+            "truncated": found.truncated,
+            "clock_offset_ns": list(alignment.offset_ns),
+            "clock_error_ns": alignment.error_ns,
+        },
+    )
+
+
+def _column(times: array[int]) -> Ints:
+    return np.frombuffer(times, np.int64)
+
+
+def _is_user(file: str) -> bool:
+    frame = parse_frame(f"{file}(1): f")
+    return frame is not None and frame.user
+
+
+def _shortened(file: str) -> str:
+    """The name as torch's Python tracer has it: without the entry of `sys.path` it lies under."""
+    from torch.profiler.python_tracer import _prefix_regex
+
+    for prefix in _prefix_regex():
+        if file.startswith(prefix):
+            return file[len(prefix) :]
+    return file
