@@ -43,6 +43,12 @@ if not TYPE_CHECKING:  # else every misspelt import would type-check as `object`
     def __getattr__(name: str) -> object:
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value: object = getattr(import_module(_HOME[name]), name)
+        try:
+            value: object = getattr(import_module(_HOME[name]), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "torch":
+                raise
+            hint = "pip install 'neuron-explorer[torch]'"
+            raise ImportError(f"neuron_explorer.{name} records with torch: {hint}") from error
         globals()[name] = value
         return value

@@ -102,14 +102,22 @@ def _options(
     epilog=_examples(
         "import trace.json.gz -o trace.parquet",
         "import rank0.json rank1.json -o traces",
+        "import --user-code /opt/ours --costs our_ops.py trace.json",
     ),
 )
-def import_(
+def import_(  # noqa: PLR0913  one parameter an option
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Chrome traces.")],
     *,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Default: trace.parquet; for several files traces/."),
+    ] = None,
+    user_code: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PREFIX", help="Paths that begin so are your own code; repeatable."),
+    ] = None,
+    costs: Annotated[
+        Path | None, typer.Option(help="Cost formulas of your own ops: a Python file, executed.")
     ] = None,
     json: Json = False,
     form: Form = None,
@@ -125,8 +133,9 @@ def import_(
     from neuron_explorer.reports import console
 
     as_json = report_format(form, json=json) is Format.JSON
+    options = importing.import_options(user_code or [], costs)
     with progress_bar(quiet=quiet) as progress:
-        done = importing.import_all(files, output, progress)
+        done = importing.import_all(files, output, progress, options)
     if as_json:
         console.write_data(importing.import_json(done))
     for line in () if quiet or as_json else importing.import_notes(done):

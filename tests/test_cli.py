@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from program import PROGRAM, TINY, hostile_trace
+from program import PROGRAM, TINY, hostile_trace, program
 from pyarrow import parquet
 
 from builders import op, write_trace
@@ -287,9 +287,58 @@ def test_the_commands_of_the_readme_run(
     (tmp_path / "trace.json.gz").write_bytes(gzip.compress(TINY.read_bytes()))
     lines = re.findall(r"^ +neuron-explorer (.+)$", README.read_text("utf-8"), re.MULTILINE)
     commands = [shlex.split(line, comments=True) for line in lines]
-    slow = {"calibrate", "demo"}  # they measure this machine; tests of their own do so
+    slow = {"calibrate", "demo", "run"}  # they measure or need torch; tests of their own do so
     for arguments in sorted(commands, key=lambda words: words[0] != "import"):
         assert arguments[0] in COMMANDS
         if arguments[0] not in slow:
             assert main(arguments) in {0, 3}, capsys.readouterr().err
     assert len(commands) >= 5
+
+
+FORMULA = """
+from neuron_explorer.collectors.costs import Call, Work, formula
+
+
+@formula("elementwise", "scale", namespace="ours::")
+def scale(call: Call) -> Work:
+    x = call.tensor(0)
+    return Work(flops=7, reads=[x], writes=[x])
+"""
+OURS = {
+    "ph": "X",
+    "cat": "cpu_op",
+    "name": "ours::scale",
+    "pid": 1,
+    "tid": 1,
+    "ts": 1,
+    "dur": 2,
+    "args": {"Input Dims": [[4]], "Input type": ["float"], "Input Strides": [[1]]},
+}
+FRAME = {
+    "ph": "X",
+    "cat": "python_function",
+    "name": "/x/site-packages/ours/net.py(3): go",
+    "pid": 1,
+    "tid": 1,
+    "ts": 0,
+    "dur": 9,
+}
+
+
+def test_import_takes_own_formulas_and_own_code(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(json.dumps([FRAME, OURS]))
+    (tmp_path / "ops.py").write_text(FORMULA)
+    options = ["--costs", "ops.py", "--user-code", "/x/site-packages/ours"]
+    done = program("import", "trace.json", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    query = "SELECT flops, read_bytes, user_line FROM events WHERE name = 'ours::scale'"
+    done = program("sql", "trace.parquet", query, "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["rows"] == [[7, 16, 3]]
+
+
+def test_wrong_formulas_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(json.dumps([FRAME, OURS]))
+    done = program("import", "trace.json", "--costs", "none.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"neuron-explorer: none.py: no such file of cost formulas")
+    assert not (tmp_path / "trace.parquet").exists()

@@ -72,8 +72,28 @@ def test_both_console_scripts_are_one_command() -> None:
 
 
 def test_every_exported_name_loads(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     code = "import neuron_explorer as n; [getattr(n, name) for name in n.__all__]; print('loaded')"
     assert python(code, tmp_path) == "loaded"
+
+
+def test_without_torch_recording_says_what_to_install(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.modules["torch"] = None
+import neuron_explorer
+for name in neuron_explorer.__all__:
+    try:
+        getattr(neuron_explorer, name)
+    except ImportError as error:
+        print(error)
+"""
+    lines = python(code, tmp_path).splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "neuron_explorer.profile",
+        "neuron_explorer.trace_handler",
+    ]
+    assert all("pip install 'neuron-explorer[torch]'" in line for line in lines)
 
 
 def test_an_unknown_name_is_an_attribute_error(tmp_path: Path) -> None:

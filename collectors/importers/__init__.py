@@ -80,9 +80,12 @@ def import_file(
         raise UsageError(f"{output} is the input itself", hint="choose another output with -o")
     options, issues = options or ImportOptions(), IssueLog()
     with TraceWriter(output) as writer:
-        trace = read_chrome(path, issues, progress or Silent())
+        progress = progress or Silent()
+        trace = read_chrome(path, issues, progress)
+        progress.start(f"linking {path.name}")
         with closing(trace.reader.buffer):
             events = _write(path, trace, writer, issues, options)
+        progress.finish()
     return ImportReport(output, events, issues.records(), trace.truncated)
 
 

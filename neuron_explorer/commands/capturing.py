@@ -23,7 +23,7 @@ def capture_module(name: str) -> ModuleType:
     try:
         return import_module(f"neuron_explorer.collectors.capture.{name}")
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if (error.name or "").partition(".")[0] != "torch":
             raise
         raise NeuronExplorerError(
             "recording needs torch, which is not installed",

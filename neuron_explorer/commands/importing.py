@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from neuron_explorer.collectors.costs import load_user_formulas
 from neuron_explorer.collectors.importers import ImportOptions, ImportReport, import_file
 from neuron_explorer.commands.choices import keep_inputs
 from neuron_explorer.errors import ExitCode, OutputError, UsageError
@@ -31,7 +32,23 @@ class Imported:
     output: Path
 
 
-def import_all(files: Sequence[str], output: Path | None, progress: Progress) -> list[Imported]:
+def import_options(user_code: Sequence[str], costs: Path | None) -> ImportOptions:
+    """How to read the files; formulas of the user's own hold from here on.
+
+    Raises:
+        FormulaError: the file of formulas is missing or wrong.
+    """
+    if costs is not None:
+        load_user_formulas(costs)
+    return ImportOptions(user_prefixes=tuple(user_code))
+
+
+def import_all(
+    files: Sequence[str],
+    output: Path | None,
+    progress: Progress,
+    options: ImportOptions | None = None,
+) -> list[Imported]:
     """Import every file; the outputs appear only when all of them are whole.
 
     Raises:
@@ -43,9 +60,10 @@ def import_all(files: Sequence[str], output: Path | None, progress: Progress) ->
     _check_foreign(found)
     target = output or (ONE if len(found) == 1 else MANY)
     keep_inputs(found, target)
+    options = options or ImportOptions()
     if len(found) == 1:
-        return [_imported(found[0], target, progress)]
-    return _import_ranks(found, target, progress)
+        return [_imported(found[0], target, progress, options)]
+    return _import_ranks(found, target, progress, options)
 
 
 def exit_code(done: Sequence[Imported]) -> ExitCode:
@@ -81,19 +99,21 @@ def import_notes(done: Sequence[Imported]) -> Iterator[str]:
     yield f"next: neuron-explorer analyze {_together(done)}"
 
 
-def _imported(source: str, output: Path, progress: Progress, rank: int | None = None) -> Imported:
-    options = ImportOptions(rank=rank)
+def _imported(source: str, output: Path, progress: Progress, options: ImportOptions) -> Imported:
     report = import_file(Path(source), output, progress=progress, options=options)
     return Imported(source, report, output)
 
 
-def _import_ranks(files: Sequence[str], folder: Path, progress: Progress) -> list[Imported]:
+def _import_ranks(
+    files: Sequence[str], folder: Path, progress: Progress, options: ImportOptions
+) -> list[Imported]:
     """Import beside the folder, then move: a run that ends early leaves nothing."""
     _check_folder(folder)
     with _draft_folder(folder) as draft:
         done = []
         for position, file in enumerate(files):
-            made = _imported(file, draft / f"{position}.parquet", progress, position)
+            ranked = replace(options, rank=position)
+            made = _imported(file, draft / f"{position}.parquet", progress, ranked)
             done.append(_named_by_rank(made, draft))
         _publish(done, folder)
     return [replace(one, output=folder / one.output.name) for one in done]
