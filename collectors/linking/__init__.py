@@ -76,6 +76,7 @@ def link(events: Events, process_of_track: Rows, user_prefixes: tuple[str, ...] 
     launch, hints, flows = launches(events), ops_by_external_id(events), launches_by_flow(events)
     pairs = forwards(events, process_of_track)
     events.forget_ids()
+    give_back()
     nested = events.roles(*_NESTED) & (events.start != UNKNOWN)
     slack = _slack(events, nested)
     tree = nest(events.start, events.duration, events.track, nested, slack)

@@ -132,7 +132,8 @@ def _previous_outlasting(s: Ints, e: Ints, slack: int) -> Rows:
         candidate[pending] = candidate[candidate[pending]]
         return pending[candidate[pending] >= 0]
 
-    _settle(np.arange(1, len(s), dtype=np.int32), follow)
+    for block in blocks(len(s)):
+        _settle(np.arange(max(1, block.start), block.stop, dtype=np.int32), follow)
     return candidate
 
 
@@ -160,7 +161,8 @@ def _open_at_start(s: Ints, e: Ints, outlasting: Rows, late: int) -> Rows:
         found[pending] = outlasting[found[pending]]
         return pending[found[pending] >= 0]
 
-    _settle(np.arange(1, len(s), dtype=np.int32), follow)
+    for block in blocks(len(s)):
+        _settle(np.arange(max(1, block.start), block.stop, dtype=np.int32), follow)
     return found
 
 

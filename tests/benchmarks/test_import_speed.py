@@ -41,11 +41,13 @@ def work(path, output):
         run(trace)
 """
 MEASURE = """
-import json, resource, sys, time
+import json, pathlib, sys, time
 begin = time.perf_counter()
 work(*sys.argv[1:])
 seconds = time.perf_counter() - begin
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+# not ru_maxrss, which a process takes over from the one that started it
+status = pathlib.Path("/proc/self/status").read_text()
+peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
 print(json.dumps([seconds, peak]))
 """
 
