@@ -29,7 +29,7 @@ from neuron_explorer.collectors.interning import Column
 from neuron_explorer.progress import Progress
 
 PIECE_BYTES = 1 << 20
-PIECES_A_QUERY = 12
+PIECES_A_QUERY = 16
 """Documents DuckDB parses together: enough to keep every core busy, few enough to be small."""
 
 _BORDER = re.compile(rb'\}\s*,(?=\s*\{\s*"(?:ph|name|cat|pid|tid|ts|args|id|dur)")')
