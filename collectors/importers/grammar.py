@@ -39,6 +39,7 @@ _BORDER = re.compile(
 _BEFORE_BORDER = 256
 _BRACKET = re.compile(r"[\[{]")
 _DEEPEST = 500
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"?')
 _LONGEST_TOKEN = 12
 _LONGEST_MANTISSA = 64
 
@@ -75,6 +76,8 @@ class StrictScanner:
         size = PAGE
         while True:
             scan = self._scan_piece(text[index : index + size], index)
+            if scan.verdict is Verdict.MORE and size == PAGE and _is_deep(text, index):
+                return Scan(Verdict.DEEP)
             if scan.verdict is not Verdict.MORE or index + size >= len(text):
                 break
             size *= 16
@@ -103,6 +106,16 @@ def verdict_of(error: Exception, size: int) -> Verdict:
     else:
         ends = False
     return Verdict.MORE if ends else Verdict.BROKEN
+
+
+def _is_deep(text: str, start: int) -> bool:
+    """Whether the first page opens more brackets than any event does, and closes them not.
+
+    Up to Python 3.12 the parser itself stops there; later ones go on, nine times as deep.
+    """
+    outside = _STRING.sub("", text[start : start + PAGE])
+    opened = outside.count("{") + outside.count("[")
+    return opened - outside.count("}") - outside.count("]") > _DEEPEST
 
 
 def past_nesting(text: str, start: int) -> int:
