@@ -34,6 +34,11 @@ PIECES_A_QUERY = 16
 
 _BORDER = re.compile(rb'\}\s*,(?=\s*\{\s*"(?:ph|name|cat|pid|tid|ts|args|id|dur)")')
 _EVENTS = re.compile(rb'\s*(?:\[|\{.*?"traceEvents"\s*:\s*\[)', re.DOTALL)
+_WRAPPED = re.compile(
+    rb'\s*\[(?=\s*\{\s*(?!"(?:ph|name|cat|pid|tid|ts|args|id|dur)").*?"traceEvents"\s*:)',
+    re.DOTALL,
+)
+"""The bracket of a list around a whole trace."""
 _KINETO = re.compile(rb'"schemaVersion"|"[Ee]xternal id"')
 _BORDER_REACH = 1 << 16
 _NOT_A_NUMBER = r"(?i)[:,\[]\s*[-+]?(nan|inf)"
@@ -107,6 +112,8 @@ class _Reading:
     def _events(self, pieces: Iterator[bytes], scanner: EventScanner) -> Iterator[bytes]:
         """The pieces without what comes before the first event, where that is plain."""
         head = next(pieces, b"")
+        if wrapped := _WRAPPED.match(head):
+            head = head[wrapped.end() :]
         if _KINETO.search(head):
             self._normaliser.expect_kineto()
         start = _EVENTS.match(head)

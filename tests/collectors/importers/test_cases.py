@@ -212,6 +212,8 @@ SHAPES = {
     "bare list": "[{0}, {1}]",
     "never closed": "[{0}, {1},",
     "nested": '{{"traceEvents": {{"traceEvents": [{0}, {1}]}}}}',
+    "a list around it": '[{{"traceEvents": [{0}, {1}]}}]',
+    "a list around a header and it": '[{{"schemaVersion": 1, "traceEvents": [{0}, {1}]}}]',
     "trailing object": '{{"traceEvents": [{0}, {1}]}} {{}}',
     "null events": '{{"traceEvents": [null, {0}, {{}}, {1}, null]}}',
     "header after": '{{"traceEvents": [{0}, {1}], "displayTimeUnit": "ms"}}',
