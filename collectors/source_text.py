@@ -10,7 +10,6 @@ from typing import Any
 from neuron_explorer.collectors.linking.sources import Sources
 
 CONTEXT_LINES = 3
-MAX_FILES = 200
 
 
 def source_excerpts(sources: Sources) -> dict[str, Any]:
@@ -23,7 +22,7 @@ def source_excerpts(sources: Sources) -> dict[str, Any]:
         for frame in filter(None, (stack.source, stack.user)):
             wanted.setdefault(frame.file, set()).add(frame.line)
     found = {}
-    for file in sorted(wanted)[:MAX_FILES]:
+    for file in sorted(wanted):
         path = locate(file)
         if path is not None:
             found[file] = _excerpt(path, wanted[file])

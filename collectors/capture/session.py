@@ -21,8 +21,8 @@ from torch.profiler import profile as torch_profile
 from neuron_explorer.collectors.capture.lines import BY_EVENTS
 from neuron_explorer.collectors.capture.outputs import Outputs, rank_of_environment
 from neuron_explorer.collectors.capture.recorded_lines import LineSession
-from neuron_explorer.collectors.capture.window import write_window
-from neuron_explorer.errors import NeuronExplorerError, TraceError, UsageError
+from neuron_explorer.collectors.capture.window import attempt, write_window
+from neuron_explorer.errors import TraceError, UsageError
 from neuron_explorer.trace import Trace
 
 Source = Literal["auto", "exact", "call", "off"]
@@ -120,7 +120,9 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
 
     def prepare_trace(self) -> None:
         """Forget the exported window before torch records the next one."""
-        self._exported = None
+        if self._exported is not None:
+            self._exported.unlink(missing_ok=True)
+            self._exported = None
         super().prepare_trace()
 
     def start_trace(self) -> None:
@@ -136,18 +138,12 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
         super().stop_trace()
 
     def _trace_ready(self) -> None:
-        # the job goes on whatever happens to its profile
-        try:
-            self._write_window()
-        except (NeuronExplorerError, OSError, RuntimeError) as error:
-            warnings.warn(f"the profile was not written: {error}", stacklevel=2)
+        attempt(self._write_window)
         super()._trace_ready()
 
     def _write_window(self) -> None:
         exported = self._folder / f"window-{len(self.paths)}.json"
         super().export_chrome_trace(str(exported))
-        if self._exported is not None:
-            self._exported.unlink()
         self._exported = exported
         output = self._outputs.next()
         write_window(self, exported, output, self._lines)

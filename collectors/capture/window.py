@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +43,15 @@ def write_window(
     import_file(exported, output, options=options)
 
 
+def attempt(write: Callable[[], None]) -> None:
+    """Write a window inside somebody's job, which goes on whatever becomes of its profile."""
+    try:
+        write()
+    except Exception as error:  # noqa: BLE001 - a fault of ours must not end the job
+        what = str(error) or type(error).__name__
+        warnings.warn(f"the profile was not written: {what}", stacklevel=2)
+
+
 def trace_handler(output: str | Path) -> Callable[[torch_profile], None]:
     """An `on_trace_ready` for people who keep their own `torch.profiler.profile`.
 
@@ -57,6 +67,9 @@ def trace_handler(output: str | Path) -> Callable[[torch_profile], None]:
     outputs.check()
 
     def write(session: torch_profile) -> None:
+        attempt(lambda: export(session))
+
+    def export(session: torch_profile) -> None:
         with tempfile.TemporaryDirectory(prefix="neuron_explorer-") as folder:
             exported = Path(folder) / "window.json"
             session.export_chrome_trace(str(exported))

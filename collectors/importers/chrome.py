@@ -74,7 +74,6 @@ class _Reading:
         self._unescaped = unescaped
         self._reader = TableReader(EventBuffer(), issues)
         self._normaliser = Normaliser()
-        self._offset = 0
 
     def run(self) -> ChromeTrace:
         try:

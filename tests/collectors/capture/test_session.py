@@ -314,3 +314,28 @@ print(before, resolve_source("auto"))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "exact call\n"
+
+
+def test_exported_windows_do_not_pile_up() -> None:
+    plan = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=3)
+    with profile(schedule=plan) as session:
+        for _ in range(6):
+            torch.ones(2)
+            session.step()
+    assert len(session.paths) == 3
+    assert len(list(session._folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_fault_of_ours_does_not_end_the_job(
+    monkeypatch: pytest.MonkeyPatch, *, own: bool
+) -> None:
+    def fault(*_: object, **__: object) -> None:
+        raise IndexError("ours")
+
+    monkeypatch.setattr("neuron_explorer.collectors.capture.window.import_file", fault)
+    handler = neuron_explorer.trace_handler("trace.parquet")
+    session = profile() if own else torch.profiler.profile(on_trace_ready=handler)
+    with pytest.warns(UserWarning, match="the profile was not written: ours"), session:
+        torch.ones(2)
+    assert not Path("trace.parquet").exists()
