@@ -45,6 +45,9 @@ DENSE: dict[str, Any] = {
 SPARSE = ("correlation", "sequence", "external_id", "device", "stream", "call_stack", "flow")
 """In-memory columns that most events lack."""
 
+RECORDED_TEXTS = ("module_class", "graph_id", "reason", "stack")
+"""Texts that only a capture's own rows bring along, as columns of the event table."""
+
 _SPOOLED: dict[str, Any] = {
     "category": pa.int32(),
     "correlation": pa.int64(),
@@ -73,6 +76,10 @@ class Names:
     inputs: Interner = field(default_factory=Interner)
     """Shapes, dtypes, strides and values, joined by U+0001."""
     call_stack: Interner = field(default_factory=Interner)
+    recorded: dict[str, Interner] = field(
+        default_factory=lambda: {name: Interner() for name in RECORDED_TEXTS}
+    )
+    """One for each of `RECORDED_TEXTS`."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +143,9 @@ class EventBuffer:
         self.spool = Spool()
         self.rows = 0
         self._dense: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in DENSE}
-        self._sparse: dict[str, list[tuple[Codes, Ints]]] = {name: [] for name in SPARSE}
+        self._sparse: dict[str, list[tuple[Codes, Ints]]] = {
+            name: [] for name in (*SPARSE, *RECORDED_TEXTS)
+        }
 
     def append(
         self,
@@ -167,7 +176,8 @@ class EventBuffer:
             columns[name] = np.concatenate(parts) if parts else np.empty(0, dtype)
         for name in SPARSE:
             columns[name] = Sparse.joined(self._sparse.pop(name))
-        return Events(**columns, names=self.names)
+        recorded = {name: Sparse.joined(self._sparse.pop(name)) for name in RECORDED_TEXTS}
+        return Events(**columns, names=self.names, recorded=recorded)
 
 
 @dataclass(frozen=True)
@@ -206,6 +216,10 @@ class Events:
     flow: Sparse
     """Ids of flows that lead from the host to hardware work."""
     names: Names
+    recorded: dict[str, Sparse] = field(
+        default_factory=lambda: {name: Sparse.joined([]) for name in RECORDED_TEXTS}
+    )
+    """Codes into `names.recorded`, by the name of the column."""
     call_line: Sparse = field(default_factory=lambda: Sparse.joined([]))
     """Line from which each Python frame was called, where known."""
     running: Running | None = None
@@ -237,6 +251,12 @@ class Events:
         found: Bools = np.array([*hit, False], np.bool_)[self.name]
         return found
 
+    def recorded_texts(self, column: str) -> dict[int, str]:
+        """Text by row, of one of `RECORDED_TEXTS`."""
+        sparse, texts = self.recorded[column], self.names.recorded[column].texts
+        pairs = zip(sparse.rows.tolist(), sparse.values.tolist(), strict=True)
+        return {row: texts[code] for row, code in pairs}
+
 
 @dataclass(frozen=True)
 class Places:
@@ -253,6 +273,7 @@ CPU_DEVICE = -2
 __all__ = [
     "CPU_DEVICE",
     "NULL",
+    "RECORDED_TEXTS",
     "SPOOLED",
     "SURROGATE",
     "UNKNOWN",

@@ -148,6 +148,8 @@ class TraceRows:
             # a row has a phase where it nests in a thread or was launched from one
             "compiled": pa.array(links.compiled[part], pa.bool_(), mask=phase < 0),
             "phase": dictionary_array(phase, PHASES),
+            "graph_id": self._recorded("graph_id", part),
+            "reason": self._recorded("reason", part),
         }
 
     def _sources(self, part: slice) -> dict[str, Column]:
@@ -211,6 +213,13 @@ class TraceRows:
             columns[name] = _whole(spooled[name])
         return columns
 
+    def _recorded(self, name: str, part: slice) -> Column:
+        """A text that only a capture's own rows have."""
+        sparse, codes = self.events.recorded[name], np.full(part.stop - part.start, NULL, np.int32)
+        low, high = np.searchsorted(sparse.rows, (part.start, part.stop))
+        codes[sparse.rows[low:high] - part.start] = sparse.values[low:high]
+        return dictionary_array(codes, self._texts[name])
+
     def _ids(self, rows: npt.NDArray[np.int32]) -> Column:
         return pa.array(self._new_ids(rows), pa.int64(), mask=rows < 0)
 
@@ -251,6 +260,7 @@ class TraceRows:
             "pid_raw": list(dict.fromkeys(t.pid_raw for t in self.tracks)),
             "tid_raw": list(dict.fromkeys(t.tid_raw for t in self.tracks)),
         }
+        lists |= {name: names.recorded[name].texts for name in ("graph_id", "reason")}
         for name in _PRICE_TEXTS:
             values = (getattr(cost, name) for cost in costs.book.prices)
             lists[name] = list(dict.fromkeys(value for value in values if value))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import neuron_explorer
-from neuron_explorer.collectors.capture.clock import Alignment, ClockMarks
+from neuron_explorer.collectors.capture.clock import Alignment
 from neuron_explorer.collectors.capture.lines import BY_EVENTS, LineCollector, Recording
 from neuron_explorer.collectors.capture.tapes import Timelines
 from neuron_explorer.collectors.events import Ints
@@ -44,13 +44,11 @@ class LineSession:
 
     def __init__(self) -> None:
         self._collector = LineCollector(is_model_file)
-        self._marks = ClockMarks()
         self._recording: Recording | None = None
 
     def start(self) -> None:
         """Begin a window; torch records already. Where lines cannot be had, says so and goes on."""
-        self._marks, self._recording = ClockMarks(), None
-        self._marks.set()
+        self._recording = None
         try:
             self._collector.start()
         except UsageError as error:
@@ -60,14 +58,9 @@ class LineSession:
         """End the window; torch still records."""
         if self._collector.active:
             self._recording = self._collector.stop()
-            self._marks.set()
 
-    def timeline(self, stamps: list[int]) -> LineTimeline | None:
-        """Lines of the window that has ended; None where none were recorded.
-
-        Args:
-            stamps: When torch stamped the marks of its clock.
-        """
+    def timeline(self, clock: Alignment) -> LineTimeline | None:
+        """Lines of the window that has ended; None where none were recorded."""
         if self._recording is None:
             return None
         timelines, self._recording = self._recording.timelines(), None
@@ -77,7 +70,7 @@ class LineSession:
                 "record fewer steps",
                 stacklevel=2,
             )
-        return to_timeline(timelines, self._marks.align(stamps))
+        return to_timeline(timelines, clock)
 
 
 def to_timeline(found: Timelines, alignment: Alignment) -> LineTimeline:

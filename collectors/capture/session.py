@@ -18,10 +18,11 @@ from typing import Any, Literal, get_args
 import torch
 from torch.profiler import profile as torch_profile
 
+from neuron_explorer.collectors.capture.companions import Companion
 from neuron_explorer.collectors.capture.lines import BY_EVENTS
 from neuron_explorer.collectors.capture.outputs import Outputs, rank_of_environment
 from neuron_explorer.collectors.capture.recorded_lines import LineSession
-from neuron_explorer.collectors.capture.window import attempt, write_window
+from neuron_explorer.collectors.capture.window import Beside, attempt, write_window
 from neuron_explorer.errors import TraceError, UsageError
 from neuron_explorer.trace import Trace
 
@@ -73,7 +74,10 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
         self._outputs = Outputs(Path(output), rank_of_environment())
         self._folder = Path(tempfile.mkdtemp(prefix="neuron_explorer-"))
         self._exported: Path | None = None
-        self._lines = LineSession() if how == "exact" else None
+        self._beside = Beside(
+            lines=LineSession() if how == "exact" else None,
+            companions=_companions(),
+        )
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def start(self) -> None:
@@ -126,15 +130,13 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
         super().prepare_trace()
 
     def start_trace(self) -> None:
-        """Begin to record, as in torch; lines too where they were asked for."""
+        """Begin to record, as in torch; and all that records beside it."""
         super().start_trace()
-        if self._lines is not None:
-            self._lines.start()
+        self._beside.start()
 
     def stop_trace(self) -> None:
         """End to record, as in torch."""
-        if self._lines is not None:
-            self._lines.stop()
+        self._beside.stop()
         super().stop_trace()
 
     def _trace_ready(self) -> None:
@@ -146,8 +148,13 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
         super().export_chrome_trace(str(exported))
         self._exported = exported
         output = self._outputs.next()
-        write_window(self, exported, output, self._lines)
+        write_window(self, exported, output, self._beside)
         self.paths.append(output)
+
+
+def _companions() -> list[Companion]:
+    """What records beside torch, in the order in which it begins."""
+    return []
 
 
 def resolve_source(source: Source) -> Source:

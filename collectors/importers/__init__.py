@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from neuron_explorer.collectors.assembly import Gathered, assemble, write_trace
 from neuron_explorer.collectors.call_lines import CallLines
@@ -22,6 +24,7 @@ from neuron_explorer.collectors.importers.issues import IssueLog
 from neuron_explorer.collectors.importers.tables import pair_marks, process_role
 from neuron_explorer.collectors.interning import NULL, Codes
 from neuron_explorer.collectors.line_timeline import LineTimeline
+from neuron_explorer.collectors.recorded import append_recorded
 from neuron_explorer.collectors.rows import TraceRows, Track
 from neuron_explorer.collectors.writer import TraceWriter
 from neuron_explorer.errors import ImportFailedError, UsageError
@@ -50,6 +53,12 @@ class ImportOptions:
     """Lines that ran by time and thread, recorded beside the trace."""
     dropped_names: frozenset[str] = frozenset()
     """Framework events of these names are the recorder's own, not the program's."""
+    recorded: pa.Table | None = None
+    """Rows of `recorded.RECORDED` that this process wrote down beside the trace."""
+    capture: Mapping[str, object] = field(default_factory=dict)
+    """What else is to be said of the capture, for the trace's metadata."""
+    remarks: Sequence[tuple[str, str, int]] = ()
+    """(kind, example, count) of what a capture could not record, for `import_issues`."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,7 @@ def import_file(
         trace = read_chrome(path, issues, progress)
         progress.start(f"linking {path.name}")
         with closing(trace.reader.buffer):
+            _add_recorded(trace, options)
             events = _write(path, trace, writer, issues, options)
         progress.finish()
     return ImportReport(output, events, issues.records(), trace.truncated)
@@ -98,6 +108,8 @@ def _write(
             hint="give a Chrome trace, as torch.profiler's export_chrome_trace writes it",
         )
     facts = read_facts(trace.header, options.rank)
+    for kind, example, count in options.remarks:
+        issues.add(kind, example=example, count=count)
     rows = assemble(_gather(trace, facts, issues, options))
     _report_repairs(rows, issues)
     metadata = facts.metadata()
@@ -105,11 +117,18 @@ def _write(
         metadata["environment"]["hostname"] = platform.node()
     if options.lines is not None:
         metadata["capture"]["lines"] = dict(options.lines.facts)
+    metadata["capture"] |= options.capture
     metadata |= {
         "origin": _origin(path, trace, captured=options.captured_here),
         "import_issues": issues.records(),
     }
     return write_trace(writer, rows, metadata, embed_sources=options.captured_here)
+
+
+def _add_recorded(trace: ChromeTrace, options: ImportOptions) -> None:
+    if options.recorded is not None and options.recorded.num_rows:
+        base_ns = read_facts(trace.header, options.rank).base_ns
+        append_recorded(trace.reader.buffer, options.recorded, base_ns, str(os.getpid()))
 
 
 def _report_repairs(rows: TraceRows, issues: IssueLog) -> None:

@@ -55,11 +55,13 @@ def host_sources(events: Events, parent: Rows, user_prefixes: tuple[str, ...]) -
     via = np.where(above >= 0, np.int8(VIAS.index("function")), np.int8(NULL))
     stack = np.where(above >= 0, stacks.of_frame[above], NULL)
     stacks.advance_to_lines(stack, via, above)
-    above = nearest(parent, python & catalogue.is_module[events.name], include_self=True)
-    module = np.where(above >= 0, catalogue.module_of[events.name[above]], NULL)
+    module_of, modules = _modules(events, python & catalogue.is_module[events.name], catalogue)
+    above = nearest(parent, module_of != NULL, include_self=True)
+    module = np.where(above >= 0, module_of[above], NULL)
     own = np.zeros(len(events), np.bool_)
-    found = Sources(stack, module, via, own, stacks.stacks, catalogue.modules)
+    found = Sources(stack, module, via, own, stacks.stacks, modules)
     _read_call_stacks(events, found, user_prefixes)
+    _read_recorded_stacks(events, found, user_prefixes)
     if events.running is not None:
         _read_lines(events, parent, events.running, found)
     return found
@@ -74,6 +76,28 @@ def inherit(found: Sources, takers: npt.NDArray[np.intp], giver: Rows, via: str)
         known = column[givers] != NULL
         column[takers[known]] = column[givers[known]]
     found.via[takers[found.stack[givers] != NULL]] = VIAS.index(via)
+
+
+def _modules(
+    events: Events, by_tracer: Bools, catalogue: _Catalogue
+) -> tuple[Codes, list[ModuleCall]]:
+    """Module of each row that is a module's call, and all modules by code.
+
+    Calls come from torch's Python tracer, which numbers instances, or from a capture's own
+    rows, which have qualified names; where both are, the qualified ones are taken.
+    """
+    module_of = np.full(len(events), NULL, np.int32)
+    rows = np.flatnonzero(events.roles("framework/module"))
+    if not len(rows):
+        module_of[by_tracer] = catalogue.module_of[events.name[by_tracer]]
+        return module_of, catalogue.modules
+    classes = events.recorded["module_class"].of(rows, NULL)
+    pairs = events.name[rows].astype(np.int64) << 32 | (classes + 1)
+    distinct, place = np.unique(pairs, return_inverse=True)
+    names, texts = events.names.name.texts, ["", *events.names.recorded["module_class"].texts]
+    modules = [ModuleCall(names[p >> 32], texts[p & 0xFFFFFFFF]) for p in distinct.tolist()]
+    module_of[rows] = place
+    return module_of, modules
 
 
 class _Catalogue:
@@ -228,6 +252,23 @@ def _call_stack(text: str, user_prefixes: tuple[str, ...]) -> Stack | None:
         if frame and frame.model:
             stack = _called(stack, entry, frame)
     return stack
+
+
+def _read_recorded_stacks(events: Events, found: Sources, user_prefixes: tuple[str, ...]) -> None:
+    """Stacks that a capture wrote beside its own rows; they say exact lines."""
+    recorded = events.recorded["stack"]
+    codes = np.full(len(events.names.recorded["stack"]) + 1, NULL, np.int32)
+    for code, text in enumerate(events.names.recorded["stack"].texts):
+        stack: Stack | None = None
+        for entry in text.split("\n"):
+            frame = parse_frame(entry, user_prefixes)
+            stack = _called(stack, entry, frame) if frame and frame.model else stack
+        if stack is not None:
+            codes[code] = len(found.stacks)
+            found.stacks.append(stack)
+    found.stack[recorded.rows] = codes[recorded.values]
+    known = recorded.rows[found.stack[recorded.rows] != NULL]
+    found.via[known] = VIAS.index("line")
 
 
 def _read_lines(events: Events, parent: Rows, running: Running, found: Sources) -> None:
