@@ -15,7 +15,12 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
     Pays where both sides spend their time outside the interpreter lock.
     """
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(next, items, None)
+        try:
+            following = pool.submit(next, items, None)
+        except RuntimeError:
+            # the interpreter exits, and begins no thread any more
+            yield from items
+            return
         while (item := following.result()) is not None:
             following = pool.submit(next, items, None)
             yield item

@@ -29,6 +29,7 @@ class TraceWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        self._rows = 0
 
     def __enter__(self) -> Self:
         self._writer = self._open()
@@ -56,6 +57,7 @@ class TraceWriter:
     def write(self, rows: pa.Table) -> None:
         try:
             self._writer.write_table(rows, row_group_size=ROWS_A_GROUP)
+            self._rows += rows.num_rows
         except OSError as error:
             raise self._failed(error) from error
 
@@ -79,11 +81,21 @@ class TraceWriter:
             if kind is None:
                 with self._partial.open("rb") as whole:
                     os.fsync(whole.fileno())
+                self._verify()
                 self._partial.replace(self.path)
         except OSError as failure:
             raise self._failed(failure) from failure
         finally:
             self._discard()
+
+    def _verify(self) -> None:
+        """Read the footer back: a disk may take bytes without keeping them."""
+        try:
+            found = parquet.read_metadata(self._partial).num_rows
+        except pa.ArrowInvalid as error:
+            raise OSError(f"what was written cannot be read back ({error})") from error
+        if found != self._rows:
+            raise OSError(f"of {self._rows} rows, {found} were written")
 
     def _discard(self) -> None:
         if self._partial.exists():

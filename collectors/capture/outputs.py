@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from torch import distributed
 
 from neuron_explorer.errors import OutputError
 
 SUFFIX = ".parquet"
+
+_TRIAL_BYTES = 1 << 12
+_LEFT_OVER_S = 3600.0
+"""Whoever has not touched its file for that long does not write it any more."""
 
 
 @dataclass
@@ -25,11 +33,15 @@ class Outputs:
     rank: int | None = None
     """Rank of this process in a distributed job; None outside of one."""
     _given: int = field(default=0, init=False)
+    _process: int = field(default_factory=os.getpid, init=False)
 
     def next(self) -> Path:
         """Path of the window that has just ended."""
         number, self._given = self._given, self._given + 1
         window = f"window={number:03d}"
+        if os.getpid() != self._process:
+            # a forked child that records for itself: the plain names are the parent's
+            return self.folder / f"pid={os.getpid()}.{window}{SUFFIX}"
         if self.rank is not None:
             rank = f"rank={self.rank}"
             return self.folder / ((f"{rank}.{window}" if number else rank) + SUFFIX)
@@ -52,12 +64,20 @@ class Outputs:
         """Make the folder and try it, before anything is recorded.
 
         Raises:
-            OutputError: The folder cannot be made or written.
+            OutputError: The folder cannot be made or written, or a folder lies where the
+                file is to be.
         """
+        if self._is_file and self.rank is None and self.output.is_dir():
+            raise OutputError(
+                f"cannot write to {self.output}: it is a folder",
+                hint="choose another place with output=",
+            )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.folder):
-                pass
+            with tempfile.TemporaryFile(dir=self.folder) as trial:
+                trial.write(bytes(_TRIAL_BYTES))
+                trial.flush()
+            remove_leftovers(self.folder, f".*{SUFFIX}.*.partial")
         except OSError as error:
             raise OutputError(
                 f"cannot write to {self.folder}: {error.strerror or error}",
@@ -65,8 +85,48 @@ class Outputs:
             ) from error
 
 
+def remove_leftovers(folder: Path, pattern: str) -> None:
+    """Remove what processes that were killed left half written.
+
+    Args:
+        folder: Where to look.
+        pattern: Names that this package gives to what is not finished, with `.PID.` in them.
+    """
+    for path in folder.glob(pattern):
+        numbers = [int(part) for part in path.name.split(".") if part.isdigit()]
+        try:
+            if not numbers or time.time() - path.stat().st_mtime < _LEFT_OVER_S:
+                continue
+            if _runs(numbers[-1]):
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        except OSError:
+            continue  # somebody else's, or gone already
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def rank_of_environment() -> int | None:
-    """Rank that `torchrun` and its kin set; None where the job has one process."""
+    """Rank of this process, None where the job has no other.
+
+    `torchrun` and its kin set it; who starts processes otherwise (Lightning, `mp.spawn`) has
+    told `torch.distributed` once the process group is there.
+    """
     size, rank = os.environ.get("WORLD_SIZE", "1"), os.environ.get("RANK", "")
     several = size.isascii() and size.isdigit() and int(size) > 1
-    return int(rank) if several and rank.isascii() and rank.isdigit() else None
+    if several and rank.isascii() and rank.isdigit():
+        return int(rank)
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return None
+    return distributed.get_rank() if distributed.get_world_size() > 1 else None

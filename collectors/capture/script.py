@@ -14,7 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.profiler import schedule
 
 from neuron_explorer.collectors.capture.session import profile
-from neuron_explorer.errors import UsageError
+from neuron_explorer.errors import ExitCode, UsageError
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,17 @@ class Run:
     """Optimizer steps to record; None = everything."""
     wait: int = 0
     """Optimizer steps to leave out before that, besides one that warms up."""
+    mine: tuple[str, ...] = ()
+    """Paths or packages that are the user's own code; as in `profile()`."""
+    plumbing: tuple[str, ...] = ()
+    """Those that are nobody's; as in `profile()`."""
 
 
 def run(request: Run) -> tuple[int, list[Path]]:
     """Run it as `python script.py args...` would; returns its exit code and the traces.
 
-    A step ends where an optimizer's `step()` does.
+    A step ends where an optimizer's `step()` does. Where the script ends well and the trace is
+    missing, or ends before the steps that were asked for, the exit code is `UNTRUSTED` (3).
 
     Raises:
         UsageError: The script does not exist.
@@ -44,11 +49,20 @@ def run(request: Run) -> tuple[int, list[Path]]:
     if not request.module and not Path(request.target).is_file():
         raise UsageError(f"{request.target} is no script", hint="name a file, or -m MODULE")
     with ExitStack() as stack:
-        session = stack.enter_context(profile(output=request.output, **_schedule(request)))
+        session = stack.enter_context(
+            profile(
+                output=request.output,
+                mine=request.mine,
+                plumbing=request.plumbing,
+                **_schedule(request),
+            )
+        )
         if request.steps is not None:
             hook = register_optimizer_step_post_hook(lambda *_: session.step())
             stack.callback(hook.remove)
         code = _execute(request)
+    if code == ExitCode.OK and not session.complete:
+        code = int(ExitCode.UNTRUSTED)
     return code, session.paths
 
 

@@ -5,36 +5,59 @@ Everything that torch.profiler.profile takes means the same here; what is ours i
 
 from __future__ import annotations
 
-import gzip
-import shutil
 import sys
-import tempfile
 import warnings
-import weakref
+from collections.abc import Sequence
 from contextlib import ContextDecorator
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
-from torch.profiler import profile as torch_profile
+from torch.profiler import ProfilerAction
 
-from neuron_explorer.collectors.capture.companions import Companion
+from neuron_explorer.collectors.capture.collector_pauses import CollectorPauses
+from neuron_explorer.collectors.capture.companions import Companion, Remark
+from neuron_explorer.collectors.capture.compiler import CompileSources, hide_own_code
+from neuron_explorer.collectors.capture.exported import Exported
+from neuron_explorer.collectors.capture.growth import Growth
+from neuron_explorer.collectors.capture.guards import arm, disarm, guard, undisturbed
 from neuron_explorer.collectors.capture.lines import BY_EVENTS
+from neuron_explorer.collectors.capture.module_calls import ModuleCalls
 from neuron_explorer.collectors.capture.outputs import Outputs, rank_of_environment
+from neuron_explorer.collectors.capture.queues import QueueRecorder
 from neuron_explorer.collectors.capture.recorded_lines import LineSession
-from neuron_explorer.collectors.capture.window import Beside, attempt, write_window
+from neuron_explorer.collectors.capture.recording import Phase, Recording
+from neuron_explorer.collectors.capture.sessions import Session, calling_place, sessions
+from neuron_explorer.collectors.capture.window import (
+    Beside,
+    attempt,
+    export_window,
+    holds_window,
+    write_window,
+)
+from neuron_explorer.collectors.linking.frames import Owners
 from neuron_explorer.errors import TraceError, UsageError
 from neuron_explorer.trace import Trace
 
+Nested = Literal["join", "refuse"]
+NESTED: tuple[Nested, ...] = get_args(Nested)
 Source = Literal["auto", "exact", "call", "off"]
 SOURCES: tuple[Source, ...] = get_args(Source)
 
+_RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+_NO_WINDOW = "leave the `with` block, or call step() as often as the schedule asks"
 
-class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch's own
+
+class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's own
     """A drop-in for `torch.profiler.profile` that writes `trace.parquet`.
 
     Shapes and memory are recorded unless switched off, since without them nothing can be said
     about bytes; every other argument keeps torch's default.
+
+    The job goes on whatever becomes of its profile: what cannot be recorded or written is said
+    in a warning, and only an output that cannot be written is an error, before anything runs.
+    What exists is saved where the block ends by an exception or Ctrl-C, where the interpreter
+    exits before `stop()`, and at SIGTERM. A forked child records and writes nothing.
 
     Args:
         output: A `.parquet` path, or a folder for many windows. Several windows or ranks
@@ -47,10 +70,36 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
             `off`: none. `auto`: `exact`, but `call` where a debugger traces already.
         with_stack: As in torch; on by default where `source` comes to `call`.
         experimental_config: As in torch; Python frames are asked for unless it is given.
+        nested: What a session does that begins while another one of ours records, since torch
+            has room for one. `join`: it leaves the recording to the outer one, whose `trace`
+            and `paths` are then its own too. `refuse`: it has neither. Both say in a warning
+            where the outer one was opened, and neither ever raises. Inside torch's own profiler
+            nothing is recorded, whatever this says; where torch's own is opened inside of
+            ours, our window ends there.
+        all_threads: Record the ops of every thread, and allow `stop()` on another thread than
+            `start()`; torch then records no memory. Otherwise only the thread that starts (and
+            those on which torch runs its backward) is recorded. None = where memory is not
+            recorded anyway. Without effect where `experimental_config` is given.
+        max_growth: By how many bytes this process may grow while one window is recorded; the
+            window ends there, with a warning and the import issue `budget_reached`. None = half
+            of the memory that is available when the window begins. It is looked at in `step()`
+            and, where lines are recorded, every 65536 of them.
+        save_at_sigterm: Save what exists when SIGTERM comes, then end as without; only where
+            the program has no handler of its own and starts on the main thread. Python runs a
+            handler between two of its instructions, so one that hangs inside C code does not end.
+        compile_sources: As `enable_compile_sources()`, from `start()` to `stop()`.
+        mine: Paths (`/opt/ours`, `src/net.py`) or packages (`my.package`, `diffusers/utils`)
+            that are your own code wherever they lie: `user_file` and `user_line` name them.
+        plumbing: Paths or packages that are neither your own code nor a model's, as torch is
+            not: what they do belongs to the line that called them. Of all entries that fit a
+            file the longest decides.
         kwargs: Every other argument of `torch.profiler.profile`.
+
+    Raises:
+        UsageError: `source` or `nested` is none of the above.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a choice of the user's
         self,
         *,
         output: str | Path = "trace.parquet",
@@ -59,102 +108,221 @@ class profile(ContextDecorator, torch_profile):  # noqa: N801 - named like torch
         source: Source = "auto",
         with_stack: bool | None = None,
         experimental_config: Any = None,
+        nested: Nested = "join",
+        all_threads: bool | None = None,
+        max_growth: int | None = None,
+        save_at_sigterm: bool = True,
+        compile_sources: bool = True,
+        mine: Sequence[str] = (),
+        plumbing: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         how = resolve_source(source)
+        if nested not in NESTED:
+            raise UsageError(f"nested={nested!r} is unknown", hint=f"one of {', '.join(NESTED)}")
+        threads = not profile_memory if all_threads is None else all_threads
+        owners = Owners(tuple(mine), tuple(plumbing))
+        modules = ModuleCalls()
+        # a trace function for modules alone would cost more than it tells
+        watching = how == "exact" or (how == "call" and BY_EVENTS)
+        growth = Growth(max_growth)
+        self._compile_sources = CompileSources() if compile_sources else None
         super().__init__(
+            Beside(
+                lines=LineSession(
+                    modules.watch,
+                    lines=how == "exact",
+                    check=self.check_growth,
+                    owners=owners,
+                )
+                if watching
+                else None,
+                companions=[*_companions(self._compile_sources), modules],
+                owners=owners,
+            ),
+            growth,
+            all_threads=threads and experimental_config is None,
             record_shapes=record_shapes,
             profile_memory=profile_memory,
             with_stack=how == "call" if with_stack is None else with_stack,
-            experimental_config=experimental_config or python_frames(),
+            experimental_config=experimental_config or python_frames(all_threads=threads),
             **kwargs,
         )
-        self.paths: list[Path] = []
-        """Files written so far, one a window."""
+        self.opened_at = ""
+        self._paths: list[Path] = []
+        self._nested = nested
+        self._save_at_sigterm = save_at_sigterm
         self._outputs = Outputs(Path(output), rank_of_environment())
-        self._folder = Path(tempfile.mkdtemp(prefix="neuron_explorer-"))
-        self._exported: Path | None = None
-        self._beside = Beside(
-            lines=LineSession() if how == "exact" else None,
-            companions=_companions(),
-        )
-        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._files = Exported()
+        self._outer: profile | None = None
+        self._again = 0
+        """How often `start()` was called while this very session was running."""
+        sessions.watch()
+        guard(self)
 
     def start(self) -> None:
-        """Begin, as in torch.
+        """Begin, as in torch; harmless where another profiler records.
 
         Raises:
             OutputError: The output cannot be written; nothing has been recorded then.
         """
+        outer, place = sessions.active, calling_place()
+        if outer is not None:
+            self._stand_back(outer, place)
+            return
+        self._outer, self._again = None, 0
         self._outputs.check()
-        super().start()
+        self.opened_at, sessions.active = place, self
+        if self._save_at_sigterm:
+            arm()
+        attempt(hide_own_code, "torch.compile may compile what records")
+        if self._compile_sources is not None:
+            attempt(self._compile_sources.listen, "compilations are not recorded")
+        attempt(super().start, "nothing is recorded")
+
+    def step(self) -> None:
+        """A step ends, as in torch; harmless where this session does not record."""
+        if sessions.active is self:
+            self.check_growth()
+            super().step()
 
     def stop(self) -> None:
         """End, as in torch; says so where a schedule never came to record anything."""
-        super().stop()
-        if not self.paths and self.record_steps and self.step_num == 0:
-            warnings.warn(
-                "a schedule was given, but step() was called 0 times: nothing was recorded",
-                stacklevel=2,
-            )
+        if self._again:
+            self._again -= 1
+            return
+        if sessions.active is not self:
+            return
+        ends_in = self.current_action
+        try:
+            if self.record_steps and ends_in in _RECORDS:
+                self._cut = self._cut or ("window_incomplete", f"step {self.step_num}", 1)
+            super().stop()
+        finally:
+            sessions.active = None
+            disarm()
+            if self._compile_sources is not None:
+                self._compile_sources.leave()
+        self._say_what_is_missing(ends_in)
+
+    def finish(self, why: str) -> None:
+        """Save what exists: the process ends."""
+        warnings.warn(
+            f"the session started at {self.opened_at} was not stopped before {why}: "
+            "what it has is saved",
+            stacklevel=2,
+        )
+        self._again = 0
+        attempt(self.stop)
+
+    def abandon(self) -> None:
+        """Forget everything: this is a forked child, and the parent records and writes."""
+        self._forget()
+        self._files = Exported()
+
+    def clean_up(self) -> None:
+        """Remove what lies on the disk besides the traces."""
+        self._files.remove()
+
+    @property
+    def complete(self) -> bool:
+        """Whether a window has been written, and the last one is what was asked for."""
+        return bool(self.paths) and self._cut is None
+
+    @property
+    def paths(self) -> list[Path]:
+        """Files written so far, one a window."""
+        return self._paths if self._outer is None else self._outer.paths
 
     @property
     def trace(self) -> Trace:
-        """The trace of the last window, loaded.
+        """The trace of the last window, loaded; of the outer session where this one joined it.
 
         Raises:
             TraceError: No window has been written yet.
         """
         if not self.paths:
             raise TraceError(
-                "no window has been written yet",
-                hint="leave the `with` block, or call step() as often as the schedule asks",
+                "no window has been written yet", hint=self._hint_of_the_outer() or _NO_WINDOW
             )
         return Trace.open([self.paths[-1]])
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's own signature
-        """As in torch; callable as often as one likes, also after our own file is written."""
-        if self._exported is None or use_python_export:
+        """As in torch; callable as often as one likes, also after our own file is written.
+
+        Raises:
+            TraceError: Nothing has been recorded.
+        """
+        if use_python_export and holds_window(self):
             super().export_chrome_trace(path, use_python_export)
-        elif path.endswith(".gz"):
-            with self._exported.open("rb") as plain, gzip.open(path, "wb") as packed:
-                shutil.copyfileobj(plain, packed)
-        else:
-            shutil.copyfile(self._exported, path)
+        elif not self._files.copy(path):
+            export_window(self, Path(path))
 
     def prepare_trace(self) -> None:
         """Forget the exported window before torch records the next one."""
-        if self._exported is not None:
-            self._exported.unlink(missing_ok=True)
-            self._exported = None
+        self._files.forget()
         super().prepare_trace()
 
-    def start_trace(self) -> None:
-        """Begin to record, as in torch; and all that records beside it."""
-        super().start_trace()
-        self._beside.start()
-
-    def stop_trace(self) -> None:
-        """End to record, as in torch."""
-        self._beside.stop()
-        super().stop_trace()
-
     def _trace_ready(self) -> None:
-        attempt(self._write_window)
+        if self._phase is not Phase.ENDED:
+            return
+        self._phase = Phase.OFF
+        with undisturbed():
+            attempt(self._write_window)
         super()._trace_ready()
 
     def _write_window(self) -> None:
-        exported = self._folder / f"window-{len(self.paths)}.json"
-        super().export_chrome_trace(str(exported))
-        self._exported = exported
+        exported = self._files.new()
+        export_window(self, exported)
+        self._files.current = exported
+        self._beside.remarks = self._remarks()
+        self._beside.facts["all_threads"] = self._all_threads
         output = self._outputs.next()
         write_window(self, exported, output, self._beside)
-        self.paths.append(output)
+        self._paths.append(output)
+
+    def _remarks(self) -> list[Remark]:
+        found = [] if self._cut is None else [self._cut]
+        if self._all_threads and self.profile_memory:
+            found.append(("memory_not_recorded", "all_threads", 1))
+        return found
+
+    def _stand_back(self, outer: Session, place: str) -> None:
+        """Leave the recording to a session that runs already."""
+        if outer is self:
+            self._again += 1
+            said = "it goes on, and ends with the outermost stop()"
+        elif self._nested == "join" and isinstance(outer, profile):
+            self._outer = outer
+            said = "this one joins it, and records nothing of its own"
+        else:
+            said = "this one records nothing"
+        self.opened_at = self.opened_at if outer is self else place
+        warnings.warn(
+            f"a session opened at {outer.opened_at} records already: {said}", stacklevel=3
+        )
+
+    def _hint_of_the_outer(self) -> str:
+        if self._outer is None or sessions.active is not self._outer:
+            return ""
+        return f"this session joined the one opened at {self._outer.opened_at}; ask after its end"
+
+    def _say_what_is_missing(self, ends_in: ProfilerAction) -> None:
+        early = ends_in in _RECORDS
+        if not self.record_steps or len(self.paths) > 1 or (self.paths and not early):
+            return
+        if self.step_num == 0:
+            said = "a schedule was given, but step() was called 0 times"
+        else:
+            said = f"step() was called {self.step_num} times, which is less than the schedule asks"
+        what = "the window is incomplete" if self.paths else "nothing was recorded"
+        warnings.warn(f"{said}: {what}", stacklevel=3)
 
 
-def _companions() -> list[Companion]:
+def _companions(compile_sources: CompileSources | None) -> list[Companion]:
     """What records beside torch, in the order in which it begins."""
-    return []
+    first = [] if compile_sources is None else [compile_sources]
+    return [*first, CollectorPauses(), QueueRecorder()]
 
 
 def resolve_source(source: Source) -> Source:
@@ -171,6 +339,11 @@ def resolve_source(source: Source) -> Source:
     return source
 
 
-def python_frames() -> Any:
-    """The configuration with which torch writes Python frames into the trace."""
-    return torch._C._profiler._ExperimentalConfig(verbose=True)
+def python_frames(*, all_threads: bool = False) -> Any:
+    """The configuration with which torch writes Python frames into the trace.
+
+    Args:
+        all_threads: Whether ops of every thread are recorded, and no memory.
+    """
+    config: Any = torch._C._profiler._ExperimentalConfig
+    return config(verbose=True, profile_all_threads=all_threads)

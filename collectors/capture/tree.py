@@ -7,7 +7,7 @@ from typing import Any
 
 from neuron_explorer.collectors.call_lines import CallLines
 from neuron_explorer.collectors.capture.clock import MARK
-from neuron_explorer.collectors.linking.frames import parse_frame
+from neuron_explorer.collectors.linking.frames import USUAL, Owners, parse_frame
 
 _CHANGED = frozenset('\\"')
 _PYTHON = frozenset({"PyCall", "PyCCall"})
@@ -29,12 +29,12 @@ class TreeFacts:
         return CallLines.of(self.calls)
 
 
-def read_tree(results: Any, user_prefixes: tuple[str, ...] = ()) -> TreeFacts:
+def read_tree(results: Any, owners: Owners = USUAL) -> TreeFacts:
     """Walk the event tree once.
 
     Args:
         results: `torch.profiler.profile().profiler.kineto_results`.
-        user_prefixes: Path prefixes that are the user's own code wherever they lie.
+        owners: Whose code it is where the usual rules do not say.
     """
     found = TreeFacts()
     is_model: dict[str, bool] = {}
@@ -51,7 +51,7 @@ def read_tree(results: Any, user_prefixes: tuple[str, ...] = ()) -> TreeFacts:
             caller = node.extra_fields.caller
             file = caller.file_name
             if file not in is_model:
-                frame = parse_frame(f"{file}(1): f", user_prefixes)
+                frame = parse_frame(f"{file}(1): f", owners)
                 is_model[file] = frame is not None and frame.model
             if is_model[file]:
                 found.calls.append((node.start_time_ns, caller.line_number))

@@ -323,7 +323,8 @@ def test_exported_windows_do_not_pile_up() -> None:
             torch.ones(2)
             session.step()
     assert len(session.paths) == 3
-    assert len(list(session._folder.iterdir())) == 1
+    (exported,) = Path(session._files.current.parent).iterdir()
+    assert exported == session._files.current
 
 
 @pytest.mark.parametrize("own", [True, False])
