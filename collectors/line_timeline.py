@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from neuron_explorer.collectors.events import UNKNOWN, Events, Ints, Running
+from neuron_explorer.collectors.events import UNKNOWN, Bools, Events, Ints, Running
 from neuron_explorer.collectors.interning import Codes
 from neuron_explorer.collectors.linking.frames import Frame
 
@@ -52,6 +52,7 @@ class LineTimeline:
         """
         known = [self.threads.get(tid) if tid is not None else None for tid in tids]
         chosen = events.roles(*_ON_THREADS) & ~events.roles(*_NOT_RUN)
+        chosen |= _built(events)
         chosen &= events.start != UNKNOWN
         chosen &= np.array([*(k is not None for k in known), False], np.bool_)[events.track]
         rows = np.flatnonzero(chosen)
@@ -68,3 +69,10 @@ class LineTimeline:
         running = place >= 0
         chosen_rows = rows[running].astype(np.int32)
         return Running(chosen_rows, place[running], entered[running], self.callers, self.frames)
+
+
+def _built(events: Events) -> Bools:
+    """Programs that a device's runtime built for an op; torch.compile says its own lines."""
+    built = events.roles("compiler/compile", "compiler/recompile")
+    built[events.recorded["stack"].rows] = False
+    return built

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import linecache
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ CONTEXT_LINES = 3
 def source_excerpts(sources: Sources) -> dict[str, Any]:
     """`{file: {"sha256": ..., "lines": {"12": "text"}}}` of the files that are here.
 
-    Only Python files are read, and only lines near one that an event points at.
+    Only Python files are read, and what Python itself remembers of code without a file, such
+    as a notebook's cell; and only lines near one that an event points at.
     """
     wanted: dict[str, set[int]] = {}
     for stack in sources.stacks:
@@ -23,10 +25,17 @@ def source_excerpts(sources: Sources) -> dict[str, Any]:
             wanted.setdefault(frame.file, set()).add(frame.line)
     found = {}
     for file in sorted(wanted):
-        path = locate(file)
-        if path is not None:
-            found[file] = _excerpt(path, wanted[file])
+        data = _content(file)
+        if data:
+            found[file] = _excerpt(data, wanted[file])
     return found
+
+
+def _content(file: str) -> bytes:
+    if file.startswith("<"):
+        return "".join(linecache.getlines(file)).encode("utf-8", "replace")
+    path = locate(file)
+    return b"" if path is None else path.read_bytes()
 
 
 def locate(file: str) -> Path | None:
@@ -37,8 +46,7 @@ def locate(file: str) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def _excerpt(path: Path, lines: set[int]) -> dict[str, Any]:
-    data = path.read_bytes()
+def _excerpt(data: bytes, lines: set[int]) -> dict[str, Any]:
     text = data.decode("utf-8", "replace").splitlines()
     near = {
         number

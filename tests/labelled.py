@@ -106,7 +106,8 @@ def execute(script: Path) -> None:
 def score(script: Path, rows: list[dict[str, Any]]) -> Score:
     """Compare a trace's ops with a script's labels."""
     total = Score()
-    here = [row for row in rows if (row["source_file"] or "").endswith(f"cases/{script.name}")]
+    ends = (f"cases/{script.name}", f"-{script.stem}>")
+    here = [row for row in rows if (row["source_file"] or "").endswith(ends)]
     at_line = Counter((row["name"], row["source_line"]) for row in here)
     wanted = labels(script)
     in_function: Counter[tuple[str, str]] = Counter()

@@ -325,15 +325,26 @@ FRAME = {
 }
 
 
-def test_import_takes_own_formulas_and_own_code(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (["--user-code", "/x/site-packages/ours"], 3),
+        (["--mine", "ours"], 3),
+        (["--mine", "ours", "--plumbing", "ours/net.py"], None),
+        ([], None),
+    ],
+)
+def test_import_takes_own_formulas_and_own_code(
+    said: list[str], line: int | None, tmp_path: Path
+) -> None:
     (tmp_path / "trace.json").write_text(json.dumps([FRAME, OURS]))
     (tmp_path / "ops.py").write_text(FORMULA)
-    options = ["--costs", "ops.py", "--user-code", "/x/site-packages/ours"]
+    options = ["--costs", "ops.py", *said]
     done = program("import", "trace.json", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     query = "SELECT flops, read_bytes, user_line FROM events WHERE name = 'ours::scale'"
     done = program("sql", "trace.parquet", query, "--json", cwd=tmp_path)
-    assert json.loads(done.stdout)["rows"] == [[7, 16, 3]]
+    assert json.loads(done.stdout)["rows"] == [[7, 16, line]]
 
 
 def test_wrong_formulas_are_one_line(tmp_path: Path) -> None:

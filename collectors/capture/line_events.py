@@ -11,12 +11,14 @@ from typing import Any
 
 from neuron_explorer.collectors.capture.tapes import (
     ENTER,
+    FOREIGN,
     KIND_SHIFT,
     LEAVE,
     Budget,
     CodeTable,
     Tape,
 )
+from neuron_explorer.collectors.capture.watched import Watch
 from neuron_explorer.errors import UsageError
 
 monitoring: Any = getattr(sys, "monitoring", None)
@@ -38,9 +40,10 @@ class EventLines:
     call, each model code object gets line and return events of its own.
     """
 
-    def __init__(self, codes: CodeTable, budget: Budget) -> None:
+    def __init__(self, codes: CodeTable, budget: Budget, watch: Watch) -> None:
         self.tapes: list[Tape] = []
         self._codes = codes
+        self._calls = watch
         self._budget = budget
         self._local = threading.local()
         self._begun: dict[int, Tape] = {}
@@ -59,13 +62,16 @@ class EventLines:
         for which, callback in self._callbacks().items():
             monitoring.register_callback(self._tool, getattr(event, which), callback)
         self._seed()
+        for function in self._calls.functions:
+            monitoring.set_local_events(self._tool, function.code, event.PY_RETURN)
         everywhere = event.PY_START | event.PY_RESUME | event.PY_THROW | event.PY_UNWIND
         monitoring.set_events(self._tool, everywhere)
 
     def stop(self) -> None:
         """End; leaves no trace in any code object."""
         monitoring.set_events(self._tool, 0)
-        for code in list(self._codes.codes):
+        watched = [function.code for function in self._calls.functions]
+        for code in [*self._codes.codes, *watched]:
             monitoring.set_local_events(self._tool, code, 0)
         for which in _EVENTS:
             monitoring.register_callback(self._tool, getattr(monitoring.events, which), None)
@@ -83,14 +89,18 @@ class EventLines:
             for code, line in running(innermost):
                 base = self._watch(code)
                 now = time.time_ns()
-                if base is not None and not (len(tape) >= tape.room and tape.full(now)):
+                if (
+                    base is not None
+                    and base >= 0
+                    and not (len(tape) >= tape.room and tape.full(now))
+                ):
                     tape.extend((now, base + _ENTER + line))
             self._begun[ident] = tape
 
     def _watch(self, code: CodeType) -> int | None:
         """Number of a code object, with its events on; None where it is foreign."""
         base = self._codes.add(code)
-        if base is not None:
+        if base is not None and base >= 0:
             monitoring.set_local_events(self._tool, code, self._inside)
         return base
 
@@ -105,7 +115,8 @@ class EventLines:
     def _callbacks(self) -> dict[str, Callback]:
         """The callbacks; each has all it touches in local variables, for they are hot."""
         write = self._writer()
-        start, resume, throw = self._entries(write)
+        start = self._starts(write)
+        resume, throw = self._resumes(write)
         leave, unwind = self._exits(write)
         found = (self._lines(write), start, resume, leave, leave, throw, unwind)
         return dict(zip(_EVENTS, found, strict=True))
@@ -137,21 +148,33 @@ class EventLines:
 
         return line
 
-    def _entries(self, write: Callable[[int], object]) -> tuple[Callback, ...]:
-        """What to do where a frame begins, where it resumes, and where it does so to raise."""
+    def _starts(self, write: Callable[[int], object]) -> Callback:
+        """What to do where a frame begins."""
         base_of, watch, disable = self._codes.base, self._watch, monitoring.DISABLE
-        resumed_at: dict[tuple[int, int], int] = {}
+        enter, frame_of = self._calls.enter, sys._getframe
 
         def start(code: CodeType, _offset: int) -> object:
             base = base_of.get(id(code))
             if base is None and (base := watch(code)) is None:
                 return disable
+            if base < 0:
+                enter(FOREIGN - 1 - base, frame_of(1))
+                return None
             write(base + _ENTER + code.co_firstlineno)
             return None
 
+        return start
+
+    def _resumes(self, write: Callable[[int], object]) -> tuple[Callback, Callback]:
+        """What to do where a frame resumes, and where it does so to raise."""
+        base_of, watch, disable = self._codes.base, self._watch, monitoring.DISABLE
+        resumed_at: dict[tuple[int, int], int] = {}
+
         def resume(code: CodeType, offset: int) -> object:
             base = base_of.get(id(code))
-            if base is None and (base := watch(code)) is None:
+            if base is None:
+                base = watch(code)
+            if base is None or base < 0:
                 return disable
             at = resumed_at.get((base, offset))
             if at is None:
@@ -163,19 +186,29 @@ class EventLines:
             # this event may not be switched off
             resume(code, offset)
 
-        return start, resume, throw
+        return resume, throw
 
     def _exits(self, write: Callable[[int], object]) -> tuple[Callback, ...]:
         """What to do where a frame returns or yields, and where an error ends it."""
         base_of, disable = self._codes.base, monitoring.DISABLE
+        end = self._calls.leave
 
         def leave(code: CodeType, _offset: int, _value: object) -> object:
             base = base_of.get(id(code))
-            return disable if base is None else write(base + _LEAVE)
+            if base is None:
+                return disable
+            if base < 0:
+                end(FOREIGN - 1 - base)
+                return None
+            return write(base + _LEAVE)
 
         def unwind(code: CodeType, _offset: int, _error: object) -> None:
             # this event may not be switched off, and comes from foreign code too
-            if (base := base_of.get(id(code))) is not None:
+            if (base := base_of.get(id(code))) is None:
+                return
+            if base < 0:
+                end(FOREIGN - 1 - base)
+            else:
                 write(base + _LEAVE)
 
         return leave, unwind

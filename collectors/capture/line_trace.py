@@ -11,25 +11,27 @@ from typing import Any
 
 from neuron_explorer.collectors.capture.tapes import (
     ENTER,
+    FOREIGN,
     KIND_SHIFT,
     LEAVE,
     Budget,
     CodeTable,
     Tape,
 )
+from neuron_explorer.collectors.capture.watched import Watch
 
 TraceFunction = Callable[[FrameType, str, Any], Any]
 
 _KINDS = {"call": ENTER << KIND_SHIFT, "line": 0, "return": LEAVE << KIND_SHIFT}
-_FOREIGN = -1
 
 
 class TracedLines:
     """Writes tapes of the thread that starts it and of every thread begun later."""
 
-    def __init__(self, codes: CodeTable, budget: Budget) -> None:
+    def __init__(self, codes: CodeTable, budget: Budget, watch: Watch) -> None:
         self.tapes: list[Tape] = []
         self._codes = codes
+        self._calls = watch
         self._budget = budget
         self._stopped: list[bool] = []
         """Empty while recording: what other threads look at to know when to end."""
@@ -47,7 +49,7 @@ class TracedLines:
         frame: FrameType | None = sys._getframe(1)
         seeds = []
         while frame is not None:
-            if self._number(frame) != _FOREIGN:
+            if self._number(frame) >= 0:
                 self._frames_before[id(frame)] = frame.f_trace
                 seeds.append(frame)
                 frame.f_trace = on_event
@@ -70,6 +72,8 @@ class TracedLines:
         while frame is not None:
             if getattr(frame.f_trace, "__module__", None) == __name__:
                 frame.f_trace = self._frames_before.get(id(frame), own)
+                if self._number(frame) < FOREIGN:
+                    frame.f_trace_lines = True
             frame = frame.f_back
         sys.settrace(own)
         threading.settrace(of_new_threads)
@@ -77,12 +81,12 @@ class TracedLines:
         self._foreign.clear()
 
     def _number(self, frame: FrameType) -> int:
-        """Shifted number of a frame's code, `_FOREIGN` where it is not model code."""
+        """Shifted number of a frame's code, `FOREIGN` where it is not model code."""
         code = frame.f_code
         found = self._base.get(id(code))
         if found is None:
             base = self._codes.add(code)
-            found = self._base[id(code)] = _FOREIGN if base is None else base
+            found = self._base[id(code)] = FOREIGN if base is None else base
             # alive, its id stays its own
             self._foreign.append(code)
         return found
@@ -91,6 +95,19 @@ class TracedLines:
         on_call, _ = self._functions(self._before[1])
         sys.settrace(on_call)
         return on_call(frame, event, arg)
+
+    def _on_watched(self, frame: FrameType, base: int) -> TraceFunction:
+        """What traces the call of a watched function that has just begun: its end only."""
+        place, leave, stopped = FOREIGN - 1 - base, self._calls.leave, self._stopped
+
+        def on_event(_frame: FrameType, event: str, _arg: object) -> TraceFunction:
+            if event == "return" and not stopped:
+                leave(place)
+            return on_event
+
+        frame.f_trace_lines = False
+        self._calls.enter(place, frame)
+        return on_event
 
     def _functions(self, resting: Any) -> tuple[TraceFunction, TraceFunction]:
         """Trace functions of one thread, with everything they touch in local variables.
@@ -102,6 +119,7 @@ class TracedLines:
         self.tapes.append(tape)
         base_of, number, stopped = self._base, self._number, self._stopped
         time_ns, append, kinds = time.time_ns, tape.append, _KINDS
+        on_watched = self._on_watched
 
         def on_call(frame: FrameType, event: str, arg: object) -> TraceFunction | None:
             if stopped:
@@ -110,7 +128,9 @@ class TracedLines:
             base = base_of.get(id(frame.f_code))
             if base is None:
                 base = number(frame)
-            return None if base == _FOREIGN else on_event(frame, event, arg)
+            if base == FOREIGN:
+                return None
+            return on_event(frame, event, arg) if base >= 0 else on_watched(frame, base)
 
         def on_event(frame: FrameType, event: str, _arg: object) -> TraceFunction | None:
             kind = kinds.get(event)
@@ -124,3 +144,21 @@ class TracedLines:
             return on_event
 
         return on_call, on_event
+
+
+def rest() -> TraceFunction | None:
+    """Stop tracing the calling thread for a while, where this module traces it.
+
+    A compilation makes millions of calls and runs no model code.
+    """
+    traced_by: TraceFunction | None = sys.gettrace()
+    if getattr(traced_by, "__module__", None) != __name__:
+        return None
+    sys.settrace(None)
+    return traced_by
+
+
+def resume(traced_by: TraceFunction | None) -> None:
+    """Trace again what `rest()` gave; a trace function set meanwhile stays."""
+    if traced_by is not None and sys.gettrace() is None:
+        sys.settrace(traced_by)

@@ -26,6 +26,7 @@ from neuron_explorer.collectors.capture.tapes import (
     Timelines,
     replay,
 )
+from neuron_explorer.collectors.capture.watched import Watch
 
 DEFAULT_BUDGET = 20_000_000
 """Marks of one recording: 16 bytes each, so at most 320 MB."""
@@ -54,6 +55,9 @@ class LineCollector:
         is_model: Whether the code of a file is model code.
         budget: How many marks may be kept; what comes later is left out.
         by_events: Take `sys.monitoring`, else `sys.settrace`.
+        watch: Foreign functions whose calls are written down as well.
+        check: Called on the recorded threads now and then, every `Budget.SHARE` marks; it may
+            end the recording.
     """
 
     def __init__(
@@ -62,10 +66,14 @@ class LineCollector:
         *,
         budget: int = DEFAULT_BUDGET,
         by_events: bool = BY_EVENTS,
+        watch: Watch | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         self._is_model = is_model
+        self._check = check
         self._marks = budget
         self._by_events = by_events
+        self._watch = watch or Watch(())
         self._running: EventLines | TracedLines | None = None
         self._codes = CodeTable(is_model)
         self._budget = Budget(budget)
@@ -82,9 +90,12 @@ class LineCollector:
         """
         if self._running is not None:
             return
-        self._codes, self._budget = CodeTable(self._is_model), Budget(self._marks)
+        self._codes, self._budget = CodeTable(self._is_model), Budget(self._marks, self._check)
+        for place, function in enumerate(self._watch.functions):
+            self._codes.watch(function.code, place)
+        self._watch.begin(self._budget)
         kind = EventLines if self._by_events else TracedLines
-        running = kind(self._codes, self._budget)
+        running = kind(self._codes, self._budget, self._watch)
         running.start()
         self._running = running
         _active.add(self)
@@ -96,6 +107,7 @@ class LineCollector:
             return Recording([], self._codes, truncated=False)
         _active.discard(self)
         running.stop()
+        self._watch.end()
         return Recording(running.tapes, self._codes, self._budget.reached)
 
     def abandon(self) -> None:

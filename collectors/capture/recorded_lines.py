@@ -6,6 +6,8 @@ import os
 import re
 import warnings
 from array import array
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,10 @@ import neuron_explorer
 from neuron_explorer.collectors.capture.clock import Alignment
 from neuron_explorer.collectors.capture.lines import BY_EVENTS, LineCollector, Recording
 from neuron_explorer.collectors.capture.tapes import Timelines
+from neuron_explorer.collectors.capture.watched import Watch
 from neuron_explorer.collectors.events import Ints
 from neuron_explorer.collectors.line_timeline import LineChanges, LineTimeline
-from neuron_explorer.collectors.linking.frames import Frame, parse_frame
+from neuron_explorer.collectors.linking.frames import USUAL, Frame, Owners, owner_of
 from neuron_explorer.errors import UsageError
 
 _OWN = (str(Path(neuron_explorer.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
@@ -29,21 +32,36 @@ _PLUMBING = re.compile(
 """What torch itself runs on: millions of lines in a compilation, none of them a model's."""
 
 
-def is_model_file(file: str) -> bool:
+def is_model_file(file: str, owners: Owners = USUAL) -> bool:
     """Whether a file's code is model code: not torch's, the standard library's or ours."""
     if _PLUMBING.search(file):
         return False
     if file.startswith(_OWN) and file != _DEMO:
         return False
-    frame = parse_frame(f"{file}(1): f")
-    return frame is not None and frame.model
+    return owner_of(file, owners) in ("site", "user")
 
 
 class LineSession:
-    """Records the lines of one window after the other."""
+    """Records the lines of one window after the other.
 
-    def __init__(self) -> None:
-        self._collector = LineCollector(is_model_file)
+    Args:
+        watch: Foreign functions whose calls are to be written down as well.
+        lines: Whether lines are wanted, or those calls only.
+        check: Called on the recorded threads now and then; it may end the recording.
+        owners: Whose code it is where the usual rules do not say.
+    """
+
+    def __init__(
+        self,
+        watch: Watch | None = None,
+        *,
+        lines: bool = True,
+        check: Callable[[], None] | None = None,
+        owners: Owners = USUAL,
+    ) -> None:
+        self._lines, self._owners = lines, owners
+        is_model = partial(is_model_file, owners=owners) if lines else _none
+        self._collector = LineCollector(is_model, watch=watch, check=check)
         self._recording: Recording | None = None
 
     def start(self) -> None:
@@ -61,7 +79,7 @@ class LineSession:
 
     def timeline(self, clock: Alignment) -> LineTimeline | None:
         """Lines of the window that has ended; None where none were recorded."""
-        if self._recording is None:
+        if self._recording is None or not self._lines:
             return None
         timelines, self._recording = self._recording.timelines(), None
         if timelines.truncated:
@@ -70,10 +88,14 @@ class LineSession:
                 "record fewer steps",
                 stacklevel=2,
             )
-        return to_timeline(timelines, clock)
+        return to_timeline(timelines, clock, self._owners)
 
 
-def to_timeline(found: Timelines, alignment: Alignment) -> LineTimeline:
+def _none(_file: str) -> bool:
+    return False
+
+
+def to_timeline(found: Timelines, alignment: Alignment, owners: Owners = USUAL) -> LineTimeline:
     """The same on torch's clock, with the frames as torch names them."""
     changes = {
         thread.thread: LineChanges(
@@ -85,7 +107,7 @@ def to_timeline(found: Timelines, alignment: Alignment) -> LineTimeline:
         if len(thread.node)
     }
     files = {file: _shortened(file) for file in {code.co_filename for code in found.codes}}
-    users = {file: _is_user(file) for file in files}
+    users = {file: _is_user(file, owners) for file in files}
     frames = []
     for node in found.nodes:
         code = found.codes[node.code]
@@ -109,9 +131,8 @@ def _column(times: array[int]) -> Ints:
     return np.frombuffer(times, np.int64)
 
 
-def _is_user(file: str) -> bool:
-    frame = parse_frame(f"{file}(1): f")
-    return frame is not None and frame.user
+def _is_user(file: str, owners: Owners) -> bool:
+    return owner_of(file, owners) == "user"
 
 
 def _shortened(file: str) -> str:

@@ -18,11 +18,15 @@ LINE, ENTER, LEAVE, END = range(4)
 KIND_SHIFT, CODE_SHIFT = 24, 26
 _LINE_MASK = (1 << KIND_SHIFT) - 1
 _KINDS = 3 << KIND_SHIFT
-_FIRST_TIME = 1 << 60
+FIRST_TIME = 1 << 60
 """Times are above (the year 2006), marks below: so a pair cut in two is noticed."""
 
 NOWHERE = -1
 """Node of a time at which no model code runs."""
+
+FOREIGN = -1
+"""Stands for the number of a code object that is not recorded. Those whose calls are watched
+have numbers below it: `FOREIGN - 1 - place`."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,17 @@ class CodeTable:
     def __init__(self, is_model: Callable[[str], bool]) -> None:
         self.codes: list[CodeType] = []
         self.base: dict[int, int] = {}
-        """`id()` of a model code object -> its number, shifted to where a mark has it."""
+        """`id()` of a code object -> its number: of model code, shifted to where a mark has it;
+        of watched code below `FOREIGN`."""
         self._is_model = is_model
         self._lock = threading.Lock()
 
+    def watch(self, code: CodeType, place: int) -> None:
+        """Give a watched code object its number; whoever asks for it keeps it alive."""
+        self.base[id(code)] = FOREIGN - 1 - place
+
     def add(self, code: CodeType) -> int | None:
-        """Shifted number of a code object, None where it is not model code."""
+        """Number of a code object, None where it is neither model code nor watched."""
         if (base := self.base.get(id(code))) is not None:
             return base
         if not self._is_model(code.co_filename):
@@ -64,13 +73,17 @@ class Budget:
 
     SHARE = 1 << 16
 
-    def __init__(self, marks: int) -> None:
+    def __init__(self, marks: int, check: Callable[[], None] | None = None) -> None:
         self.left = marks
         self.reached = False
         self._lock = threading.Lock()
+        self._check = check
+        """Called on the recorded thread as often as a tape takes its share."""
 
     def take(self) -> int:
         """Some more marks for one tape; 0 where none are left."""
+        if self._check is not None:
+            self._check()
         with self._lock:
             share = min(self.left, self.SHARE)
             self.left -= share
@@ -205,7 +218,7 @@ def _replay_one(
     position, size = 0, len(tape) - 1
     while position < size:
         now, mark = tape[position], tape[position + 1]
-        if now < _FIRST_TIME or mark >= _FIRST_TIME:
+        if now < FIRST_TIME or mark >= FIRST_TIME:
             # a signal came between the two: its handler may have raised
             position += 1
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,11 +10,17 @@ import numpy.typing as npt
 
 from neuron_explorer.collectors.events import Bools, Events, Ints, Running, Sparse
 from neuron_explorer.collectors.interning import NULL, Codes
-from neuron_explorer.collectors.linking.frames import Frame, ModuleCall, parse_frame, parse_module
+from neuron_explorer.collectors.linking.frames import (
+    Frame,
+    ModuleCall,
+    Owners,
+    parse_frame,
+    parse_module,
+)
 from neuron_explorer.collectors.linking.nesting import NONE, Rows, nearest
 
 SmallCodes = npt.NDArray[np.int8]
-VIAS = ("function", "call", "forward", "launch", "line")
+VIAS = ("function", "call", "forward", "launch", "line", "compiled")
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,22 @@ class Stack:
     """The innermost one."""
     user: Frame | None
     """The innermost one of the user's own code."""
+
+
+def stack_of(frames: Iterable[tuple[str, str, int, str]], owners: Owners) -> Stack | None:
+    """The stack of the model frames among some; None where there are none.
+
+    Args:
+        frames: Full file name, the name to show, line and function; outermost first.
+        owners: Whose code it is where the usual rules do not say.
+    """
+    stack: Stack | None = None
+    for file, shown, line, function in frames:
+        frame = parse_frame(f"{file}({line}): {function}", owners)
+        if frame and frame.model:
+            named = replace(frame, file=shown)
+            stack = _called(stack, f"{shown}({line}): {function}", named)
+    return stack
 
 
 @dataclass
@@ -41,13 +64,15 @@ class Sources:
     own_in_backward: Bools
     """Rows run by model code that itself ran inside their backward op: hooks, custom
     backward functions, recomputed forwards. They keep their own line."""
+    module_in_backward: Bools
+    """Rows of a module's call that itself lies inside a backward op. They keep their module."""
     stacks: list[Stack] = field(default_factory=list)
     modules: list[ModuleCall] = field(default_factory=list)
 
 
-def host_sources(events: Events, parent: Rows, user_prefixes: tuple[str, ...]) -> Sources:
+def host_sources(events: Events, parent: Rows, owners: Owners) -> Sources:
     """Sources of host rows from the Python rows above them on their thread."""
-    catalogue = _Catalogue(events, user_prefixes)
+    catalogue = _Catalogue(events, owners)
     python = events.roles("python/frame")
     model = python & catalogue.is_model[events.name]
     above = nearest(parent, model, include_self=True)
@@ -59,9 +84,11 @@ def host_sources(events: Events, parent: Rows, user_prefixes: tuple[str, ...]) -
     above = nearest(parent, module_of != NULL, include_self=True)
     module = np.where(above >= 0, module_of[above], NULL)
     own = np.zeros(len(events), np.bool_)
-    found = Sources(stack, module, via, own, stacks.stacks, modules)
-    _read_call_stacks(events, found, user_prefixes)
-    _read_recorded_stacks(events, found, user_prefixes)
+    backward = nearest(parent, events.backward)
+    called_there = (above >= 0) & (backward[above] != NONE)
+    found = Sources(stack, module, via, own, called_there, stacks.stacks, modules)
+    _read_call_stacks(events, found, owners)
+    _read_recorded_stacks(events, found, owners)
     if events.running is not None:
         _read_lines(events, parent, events.running, found)
     return found
@@ -69,13 +96,13 @@ def host_sources(events: Events, parent: Rows, user_prefixes: tuple[str, ...]) -
 
 def inherit(found: Sources, takers: npt.NDArray[np.intp], giver: Rows, via: str) -> None:
     """Let the takers have everything their giver knows of its source."""
-    if via == "forward":
-        takers = takers[~found.own_in_backward[takers]]
-    givers = giver[takers]
-    for column in (found.stack, found.module):
-        known = column[givers] != NULL
-        column[takers[known]] = column[givers[known]]
-    found.via[takers[found.stack[givers] != NULL]] = VIAS.index(via)
+    keep = {"forward": (found.own_in_backward, found.module_in_backward)}.get(via)
+    for place, column in enumerate((found.stack, found.module)):
+        taking = takers if keep is None else takers[~keep[place][takers]]
+        taking = taking[column[giver[taking]] != NULL]
+        column[taking] = column[giver[taking]]
+        if column is found.stack:
+            found.via[taking] = VIAS.index(via)
 
 
 def _modules(
@@ -103,7 +130,7 @@ def _modules(
 class _Catalogue:
     """What each distinct name says, looked up by name code."""
 
-    def __init__(self, events: Events, user_prefixes: tuple[str, ...]) -> None:
+    def __init__(self, events: Events, owners: Owners) -> None:
         self.frames: dict[int, Frame] = {}
         self.modules: list[ModuleCall] = []
         texts = events.names.name.texts
@@ -112,14 +139,14 @@ class _Catalogue:
         self.is_model = np.zeros(len(texts) + 1, np.bool_)
         for code in np.unique(events.name[events.roles("python/frame")]).tolist():
             if code >= 0:
-                self._read(code, texts[code], user_prefixes)
+                self._read(code, texts[code], owners)
         self.is_module = self.module_of != NULL
 
-    def _read(self, code: int, text: str, user_prefixes: tuple[str, ...]) -> None:
+    def _read(self, code: int, text: str, owners: Owners) -> None:
         if module := parse_module(text):
             self.module_of[code] = len(self.modules)
             self.modules.append(module)
-        elif (frame := parse_frame(text, user_prefixes)) and frame.model:
+        elif (frame := parse_frame(text, owners)) and frame.model:
             self.frames[code] = frame
             self.is_model[code] = True
 
@@ -227,7 +254,7 @@ def _called(around: Stack | None, text: str, frame: Frame) -> Stack:
     return Stack(f"{around.text}\n{text}", frame, frame if frame.user else around.user)
 
 
-def _read_call_stacks(events: Events, found: Sources, user_prefixes: tuple[str, ...]) -> None:
+def _read_call_stacks(events: Events, found: Sources, owners: Owners) -> None:
     """Call stacks that old traces wrote into each op: innermost first, with true call lines."""
     recorded = events.call_stack.where(found.stack == NULL)
     if not len(recorded.rows):
@@ -236,7 +263,7 @@ def _read_call_stacks(events: Events, found: Sources, user_prefixes: tuple[str, 
     distinct, place = np.unique(recorded.values, return_inverse=True)
     codes = []
     for code in distinct.tolist():
-        stack = _call_stack(texts[code], user_prefixes)
+        stack = _call_stack(texts[code], owners)
         codes.append(NULL if stack is None else len(found.stacks))
         found.stacks += [stack] if stack else []
     found.stack[recorded.rows] = np.array(codes, np.int32)[place]
@@ -244,24 +271,24 @@ def _read_call_stacks(events: Events, found: Sources, user_prefixes: tuple[str, 
     found.via[known] = VIAS.index("call")
 
 
-def _call_stack(text: str, user_prefixes: tuple[str, ...]) -> Stack | None:
+def _call_stack(text: str, owners: Owners) -> Stack | None:
     """Model frames of one `;`-separated call stack; None where it has none."""
     stack: Stack | None = None
     for entry in reversed(text.split(";")):
-        frame = parse_frame(entry, user_prefixes)
+        frame = parse_frame(entry, owners)
         if frame and frame.model:
             stack = _called(stack, entry, frame)
     return stack
 
 
-def _read_recorded_stacks(events: Events, found: Sources, user_prefixes: tuple[str, ...]) -> None:
+def _read_recorded_stacks(events: Events, found: Sources, owners: Owners) -> None:
     """Stacks that a capture wrote beside its own rows; they say exact lines."""
     recorded = events.recorded["stack"]
     codes = np.full(len(events.names.recorded["stack"]) + 1, NULL, np.int32)
     for code, text in enumerate(events.names.recorded["stack"].texts):
         stack: Stack | None = None
         for entry in text.split("\n"):
-            frame = parse_frame(entry, user_prefixes)
+            frame = parse_frame(entry, owners)
             stack = _called(stack, entry, frame) if frame and frame.model else stack
         if stack is not None:
             codes[code] = len(found.stacks)

@@ -12,9 +12,11 @@ from neuron_explorer.collectors.linking.sources import SmallCodes
 from neuron_explorer.schema import PHASES
 
 _STEP = re.compile(r"^ProfilerStep#(\d+)$")
-_COMPILED = re.compile(
-    r"^(Torch-Compiled Region|## Call CompiledFxGraph|CompiledFxGraph|CompiledFunction"
-    r"|Pregraph bytecode|## Call .* with compiled)"
+
+RECOMPUTATION = "torch.utils.checkpoint"
+"""Name of the annotation in which a capture saw a backward pass run a forward again."""
+_RECOMPUTING = re.compile(
+    r"(^|/)torch/utils/checkpoint\.py\(\d+\): (backward|recompute_fn|unpack|inner_unpack)$"
 )
 
 
@@ -46,27 +48,42 @@ def phases(events: Events, parent: Rows, in_module: Bools) -> SmallCodes:
     """Code into `schema.PHASES` of each host row.
 
     Optimizer and input by torch's own annotations; backward by autograd's rows; forward
-    is what runs in a module or has a sequence number; all else is `other`.
+    is what runs in a module or has a sequence number; all else is `other`. Calls of
+    torch.distributed have such a number too, and belong to no pass.
     """
     optimizer = events.named(lambda name: name.startswith("Optimizer."))
-    reading = events.named(lambda name: name.startswith("enumerate(DataLoader)"))
-    autograd = events.backward | events.named(lambda name: name.startswith("autograd::engine"))
+    reading = events.roles("host/input_wait")
     numbered = np.zeros(len(events), np.bool_)
     numbered[events.sequence.rows] = True
-    numbered &= ~events.backward
+    numbered &= ~events.backward & ~events.named(lambda name: name.startswith("c10d::"))
     code = {name: place for place, name in enumerate(PHASES)}
     found = np.full(len(events), code["other"], np.int8)
     found[in_module | _under(parent, numbered)] = code["forward"]
     found[_under(parent, reading)] = code["input"]
-    found[_under(parent, autograd)] = code["backward"]
+    found[_under(parent, _autograd(events))] = code["backward"]
     found[_under(parent, optimizer)] = code["optimizer"]
     return found
 
 
-def compiled(events: Events, parent: Rows) -> Bools:
-    """Host rows inside a region that torch.compile made."""
-    regions = events.named(lambda name: bool(_COMPILED.match(name))) & events.roles("framework/")
-    return _under(parent, regions)
+def recomputed(events: Events, parent: Rows) -> Bools:
+    """Host rows of a forward that ran again inside a backward, by torch.utils.checkpoint.
+
+    A capture writes down where that happens, else the Python frames say it. A backward pass
+    that torch.utils.checkpoint runs itself, of what it has recomputed, is none.
+    """
+    backward = _autograd(events)
+    again = events.named(lambda name: name == RECOMPUTATION or _RECOMPUTING.search(name))
+    again &= events.roles("framework/annotation", "python/frame")
+    if not again.any():
+        return again
+    again &= nearest(parent, backward) != NONE
+    innermost = nearest(parent, again | backward, include_self=True)
+    # place -1, no such row, must find False
+    return np.append(again, False)[innermost]
+
+
+def _autograd(events: Events) -> Bools:
+    return events.backward | events.named(lambda name: name.startswith("autograd::engine"))
 
 
 def _under(parent: Rows, marks: Bools) -> Bools:

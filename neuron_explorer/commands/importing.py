@@ -11,6 +11,7 @@ from pathlib import Path
 
 from neuron_explorer.collectors.costs import load_user_formulas
 from neuron_explorer.collectors.importers import ImportOptions, ImportReport, import_file
+from neuron_explorer.collectors.linking.frames import Owners
 from neuron_explorer.commands.choices import keep_inputs
 from neuron_explorer.errors import ExitCode, OutputError, UsageError
 from neuron_explorer.loading import is_parquet, resolve
@@ -32,7 +33,9 @@ class Imported:
     output: Path
 
 
-def import_options(user_code: Sequence[str], costs: Path | None) -> ImportOptions:
+def import_options(
+    mine: Sequence[str], plumbing: Sequence[str], costs: Path | None
+) -> ImportOptions:
     """How to read the files; formulas of the user's own hold from here on.
 
     Raises:
@@ -40,7 +43,7 @@ def import_options(user_code: Sequence[str], costs: Path | None) -> ImportOption
     """
     if costs is not None:
         load_user_formulas(costs)
-    return ImportOptions(user_prefixes=tuple(user_code))
+    return ImportOptions(owners=Owners(tuple(mine), tuple(plumbing)))
 
 
 def import_all(

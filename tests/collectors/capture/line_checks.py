@@ -20,6 +20,7 @@ from types import FrameType
 
 from neuron_explorer.collectors.capture.lines import BY_EVENTS, LineCollector
 from neuron_explorer.collectors.capture.tapes import Timelines
+from neuron_explorer.collectors.capture.watched import UNIDENTIFIED, Watch, WatchedFunction
 from neuron_explorer.errors import UsageError
 
 _FOREIGN = """
@@ -281,6 +282,79 @@ def check_taken_tools_are_said(*, by_events: bool) -> None:
     assert all(monitoring.get_tool(number) is None for number in (3, 4))
 
 
+_WATCHED = """
+def run(name, work):
+    return work()
+
+def other(name, work):
+    return run(name, work)
+"""
+
+
+def watched_functions() -> tuple[Callable[..., object], Callable[..., object]]:
+    space: dict[str, Callable[..., object]] = {}
+    exec(compile(_WATCHED, "<watched>", "exec"), space)
+    return space["run"], space["other"]
+
+
+def identified(frame: FrameType, outermost: bool) -> int:  # noqa: FBT001 - the protocol's
+    return int(frame.f_locals["name"]) * 10 + outermost
+
+
+def marked() -> int:
+    return note()
+
+
+def watched_work(run: Callable[..., object], other: Callable[..., object]) -> None:
+    """Calls inside others, one that fails, one on another thread, one that cannot be told."""
+    run(1, lambda: run(2, marked))
+    other(3, marked)
+    try:
+        run(4, failing)
+    except ValueError:
+        run(5, marked)
+    thread = threading.Thread(target=run, args=(6, marked))
+    thread.start()
+    thread.join()
+    run("x", marked)
+
+
+def check_watched_calls(*, by_events: bool) -> None:
+    run, other = watched_functions()
+    functions = [WatchedFunction(f.__code__, identified) for f in (run, other)]
+    watch = Watch(functions)
+    recorder = LineCollector(lambda file: file == __file__, by_events=by_events, watch=watch)
+    for _ in range(2):
+        found.clear()
+        recorder.start()
+        watched_work(run, other)
+        timelines = recorder.stop().timelines()
+        assert not (bad := wrong(timelines)), bad
+        run(7, marked)
+        main, threaded = watch.take()
+        said = list(zip(main.function, main.number, main.caller, strict=True))
+        expected = [(0, 11, -1), (0, 20, 0), (1, 31, -1), (0, 31, 2), (0, 41, -1), (0, 51, -1)]
+        assert said == [*expected, (0, UNIDENTIFIED, -1)], said
+        assert list(threaded.number) == [61]
+        assert len(watch.failures) == 1, watch.failures
+        assert all(main.start_ns[n] < main.start_ns[n + 1] for n in range(6))
+        assert main.end_ns[1] <= main.end_ns[0] <= main.start_ns[2]
+        assert main.end_ns[4] <= main.start_ns[5]
+        assert watch.take() == []
+
+
+def check_watched_calls_keep_to_the_budget(*, by_events: bool) -> None:
+    run, _ = watched_functions()
+    watch = Watch([WatchedFunction(run.__code__, identified)])
+    recorder = LineCollector(lambda _: False, budget=4, by_events=by_events, watch=watch)
+    recorder.start()
+    run(1, lambda: [run(2, note) for _ in range(9)])
+    assert recorder.stop().truncated
+    (calls,) = watch.take()
+    assert list(calls.number) == [11, 20, 20], calls.number
+    assert calls.end_ns[0] == calls.end_ns[2] >= calls.start_ns[2]
+
+
 CHECKS = (
     check_lines,
     check_stacks,
@@ -289,6 +363,8 @@ CHECKS = (
     check_other_thread_stops,
     check_tracer_is_restored,
     check_taken_tools_are_said,
+    check_watched_calls,
+    check_watched_calls_keep_to_the_budget,
 )
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from neuron_explorer.collectors.importers import ImportOptions, import_file
+from neuron_explorer.collectors.linking.frames import Owners
 
 Row = dict[str, Any]
 
@@ -81,13 +82,30 @@ def test_source_is_the_innermost_frame_outside_torch_and_stdlib(tmp_path: Path) 
         assert row["source_via"] == via
 
 
-def test_user_prefixes_make_code_the_users_own(tmp_path: Path) -> None:
+def test_what_is_mine_makes_code_the_users_own(tmp_path: Path) -> None:
     events = [frame("/opt/venv/lib/python3.11/site-packages/ours/net.py(5): go", 0, 9)]
     events.append(op("aten::add", 1, 2))
     assert linked(tmp_path, events)["aten::add"]["user_file"] is None
     prefix = "/opt/venv/lib/python3.11/site-packages/ours"
-    row = linked(tmp_path, events, user_prefixes=(prefix,))["aten::add"]
+    row = linked(tmp_path, events, owners=Owners(mine=(prefix,)))["aten::add"]
     assert row["user_file"] == row["source_file"] == f"{prefix}/net.py"
+
+
+def test_plumbing_gives_its_work_to_the_line_that_called_it(tmp_path: Path) -> None:
+    wrapper = "ours/wrap.py(7): wrapper"
+    events = [frame(MODEL, 0, 9), frame(LIBRARY, 1, 8), frame(wrapper, 2, 6)]
+    events.append(op("aten::add", 3, 2))
+    assert linked(tmp_path, events)["aten::add"]["source_file"] == "ours/wrap.py"
+    row = linked(tmp_path, events, owners=Owners(plumbing=("ours",)))["aten::add"]
+    assert (row["source_file"], row["source_line"]) == (LIBRARY.partition("(")[0], 123)
+    assert (row["user_file"], row["stack"]) == ("/home/me/train.py", f"{MODEL}\n{LIBRARY}")
+    stack = f"{wrapper};{LIBRARY};{MODEL}"
+    row = linked(
+        tmp_path,
+        [op("aten::add", 3, 2, Call_stack=stack)],
+        owners=Owners(mine=("transformers",), plumbing=("ours",)),
+    )["aten::add"]
+    assert (row["user_line"], row["source_line"]) == (123, 123)
 
 
 def test_without_python_frames_the_source_is_unknown(tmp_path: Path) -> None:
@@ -221,3 +239,46 @@ def test_memory_rows_name_their_op_and_device(tmp_path: Path) -> None:
     assert (free["kind"], free["alloc_bytes"], free["device"]) == ("free", -512, "cpu")
     assert alloc["op_id"] == alloc["parent_id"] == made["event_id"]
     assert alloc["device_allocated"] == 100
+    # torch's own total of the host counts what was freed while nobody looked
+    assert free["device_allocated"] is None
+
+
+CHECKPOINT = "torch/utils/checkpoint.py"
+
+
+def test_a_forward_in_a_backward_is_recomputed_where_frames_say_so(tmp_path: Path) -> None:
+    evaluate = "autograd::engine::evaluate_function: {}"
+    found = linked(
+        tmp_path,
+        [
+            op("aten::sin", 1, 2, Sequence_number=5, Fwd_thread_id=0),
+            # a forward calls the same function: nothing runs again there
+            frame(f"{CHECKPOINT}(1657): recompute_fn", 4, 5),
+            op("aten::early", 5, 2),
+            op(evaluate.format("SinBackward0"), 100, 100, Sequence_number=5, Fwd_thread_id=1),
+            op("SinBackward0", 101, 90, Sequence_number=5, Fwd_thread_id=1),
+            frame(f"{CHECKPOINT}(1165): unpack_hook", 102, 80),
+            op("aten::empty", 103, 1),
+            frame(f"{CHECKPOINT}(1657): recompute_fn", 105, 40),
+            frame(MODEL, 106, 30),
+            op("aten::relu", 107, 2),
+            launch(108, 1),
+            op(evaluate.format("Inner"), 120, 10),
+            op("aten::inner", 121, 2),
+            op("aten::mul", 185, 2),
+            kernel("relu_kernel", 300, 5, 1),
+            kernel("unlaunched", 310, 5, 77),
+        ],
+    )
+    again = {name: row["recomputed"] for name, row in found.items()}
+    assert {name for name, value in again.items() if value} == {
+        "aten::relu",
+        "cudaLaunchKernel",
+        "relu_kernel",
+        f"{CHECKPOINT}(1657): recompute_fn",
+        MODEL,
+    }
+    assert again["unlaunched"] is None
+    assert found["aten::relu"]["forward_id"] is found["relu_kernel"]["forward_id"] is None
+    assert found["aten::mul"]["forward_id"] == found["aten::sin"]["event_id"]
+    assert found["aten::relu"]["phase"] == found["relu_kernel"]["phase"] == "backward"
