@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,8 @@ from neuron_explorer.collectors.ahead import ahead
 from neuron_explorer.collectors.attribution import Reported, attribute
 from neuron_explorer.collectors.events import UNKNOWN, Bools, EventBuffer, Events, Places
 from neuron_explorer.collectors.linking import link
+from neuron_explorer.collectors.linking.frames import USUAL, Owners
+from neuron_explorer.collectors.linking.graphs import CompiledGraph
 from neuron_explorer.collectors.linking.nesting import blocks
 from neuron_explorer.collectors.memory import give_back
 from neuron_explorer.collectors.repairs import repair_times
@@ -39,7 +41,9 @@ class Gathered:
     raw_duration: dict[int, int] = field(default_factory=dict)
     keep: Bools | None = None
     """Rows that are events of their own; None = all."""
-    user_prefixes: tuple[str, ...] = ()
+    owners: Owners = USUAL
+    compiled_graphs: Sequence[CompiledGraph] = ()
+    """Graphs that a capture saw being compiled."""
 
 
 def assemble(gathered: Gathered) -> TraceRows:
@@ -49,7 +53,12 @@ def assemble(gathered: Gathered) -> TraceRows:
     repairs = repair_times(events, gathered.places)
     processes: dict[str, int] = {}
     process_of_track = [processes.setdefault(t.pid_raw, len(processes)) for t in gathered.tracks]
-    links = link(events, np.array(process_of_track, np.int32), gathered.user_prefixes)
+    links = link(
+        events,
+        np.array(process_of_track, np.int32),
+        gathered.owners,
+        gathered.compiled_graphs,
+    )
     give_back()
     return TraceRows(
         events=events,
@@ -93,7 +102,7 @@ def _summary(rows: TraceRows, written: int) -> dict[str, Any]:
     events, kinds = rows.events, rows.events.names.role.texts
     counts = np.zeros(len(kinds), np.int64)
     starts, ends = [], []
-    timed = (events.start != UNKNOWN) & ~events.roles("meta/")
+    timed = (events.start != UNKNOWN) & ~events.roles("meta/", "compiler/")
     for block in blocks(len(events)):
         counts += np.bincount(events.role[block], minlength=len(kinds))
         chosen = np.flatnonzero(timed[block]) + block.start

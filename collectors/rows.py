@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neuron_explorer.collectors.attribution import Costs
 from neuron_explorer.collectors.events import (
     CPU_DEVICE,
+    RECORDED_DEVICE,
+    RECORDED_STREAM,
     SPOOLED,
     UNKNOWN,
     Bools,
@@ -90,6 +93,7 @@ class TraceRows:
         part = slice(first, first + spooled.num_rows)
         columns = {**self._identity(part), **self._links(part), **self._sources(part)}
         columns |= {**self._work(part), **self._spooled(spooled)}
+        columns |= self._kernels(part, columns["attributes"])
         rows = part.stop - part.start
         arrays = [columns[c.name] if c.name in columns else _nulls(rows, c.type) for c in COLUMNS]
         table = pa.table(arrays, schema=arrow_schema())
@@ -130,8 +134,9 @@ class TraceRows:
             "raw_start_ns": self._sparse(self.raw_start, part, self.base_ns),
             "raw_duration_ns": self._sparse(self.raw_duration, part),
             "device": self._devices(device),
-            "queue": _queues(np.where(self._hardware[part], stream, NULL)),
-            "stream": pa.array(stream, pa.int64(), mask=stream < 0),
+            "queue": self._queues(np.where(self._hardware[part], stream, NULL)),
+            "queue_kind": self._recorded("queue_kind", part),
+            "stream": pa.array(stream, pa.int64(), mask=(stream < 0) | (stream >= RECORDED_STREAM)),
         }
 
     def _links(self, part: slice) -> dict[str, Column]:
@@ -147,8 +152,10 @@ class TraceRows:
             "link_via": dictionary_array(links.via[part].astype(np.int32), LINK_VIA),
             # a row has a phase where it nests in a thread or was launched from one
             "compiled": pa.array(links.compiled[part], pa.bool_(), mask=phase < 0),
+            "recomputed": pa.array(links.recomputed[part], pa.bool_(), mask=phase < 0),
             "phase": dictionary_array(phase, PHASES),
-            "graph_id": self._recorded("graph_id", part),
+            "graph_id": dictionary_array(links.graphs.graph[part], links.graphs.ids),
+            "compile_ns": _integers(links.graphs.compile_ns[part]),
             "reason": self._recorded("reason", part),
         }
 
@@ -213,6 +220,25 @@ class TraceRows:
             columns[name] = _whole(spooled[name])
         return columns
 
+    def _kernels(self, part: slice, attributes: Column) -> dict[str, Column]:
+        """Source lines of compiled kernels, and their operators among the attributes."""
+        graphs = self.links.graphs
+        if graphs.kernel is None or graphs.called is None:
+            return {}
+        codes = graphs.kernel[part]
+        lines = [[f"{s.source.file}:{s.source.line}" for s in stacks] for stacks in graphs.stacks]
+        sources = pa.array([named or None for named in lines], pa.list_(pa.string())).take(
+            pa.array(codes, pa.int32(), mask=codes < 0)
+        )
+        called = graphs.called[part]
+        named = np.flatnonzero(called)
+        texts = [
+            graphs.kernels[code].with_ops(attributes[place].as_py())
+            for place, code in zip(named.tolist(), codes[named].tolist(), strict=True)
+        ]
+        replaced = pc.replace_with_mask(attributes, pa.array(called), pa.array(texts, pa.string()))
+        return {"sources": sources, "attributes": replaced}
+
     def _recorded(self, name: str, part: slice) -> Column:
         """A text that only a capture's own rows have."""
         sparse, codes = self.events.recorded[name], np.full(part.stop - part.start, NULL, np.int32)
@@ -237,7 +263,20 @@ class TraceRows:
         return dictionary_array(np.array(codes, np.int32)[place], texts.texts)
 
     def _device_name(self, number: int) -> str:
+        if number <= RECORDED_DEVICE:
+            return self.events.names.recorded["device_name"].texts[RECORDED_DEVICE - number]
         return "cpu" if number == CPU_DEVICE else f"{self.device_type}:{number}"
+
+    def _queues(self, stream: Codes) -> Column:
+        texts = Interner()
+        distinct, place = np.unique(stream, return_inverse=True)
+        codes = [texts.code(self._queue_name(s)) if s >= 0 else NULL for s in distinct.tolist()]
+        return dictionary_array(np.array(codes, np.int32)[place], texts.texts)
+
+    def _queue_name(self, stream: int) -> str:
+        if stream >= RECORDED_STREAM:
+            return self.events.names.recorded["queue"].texts[stream - RECORDED_STREAM]
+        return f"stream {stream}"
 
     # Lookup columns below end with one place for code NULL (-1).
 
@@ -260,7 +299,7 @@ class TraceRows:
             "pid_raw": list(dict.fromkeys(t.pid_raw for t in self.tracks)),
             "tid_raw": list(dict.fromkeys(t.tid_raw for t in self.tracks)),
         }
-        lists |= {name: names.recorded[name].texts for name in ("graph_id", "reason")}
+        lists |= {name: names.recorded[name].texts for name in ("reason", "queue_kind")}
         for name in _PRICE_TEXTS:
             values = (getattr(cost, name) for cost in costs.book.prices)
             lists[name] = list(dict.fromkeys(value for value in values if value))
@@ -351,13 +390,6 @@ _PRICE_TEXTS = {
 }
 """Text field of a Cost -> column."""
 _INPUT_COLUMNS = ("input_shapes", "input_dtypes", "input_strides", "input_values")
-
-
-def _queues(stream: Codes) -> Column:
-    texts = Interner()
-    distinct, place = np.unique(stream, return_inverse=True)
-    codes = [texts.code(f"stream {s}") if s >= 0 else NULL for s in distinct.tolist()]
-    return dictionary_array(np.array(codes, np.int32)[place], texts.texts)
 
 
 def _nulls(rows: int, dtype: Any) -> Column:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-SCHEMA_VERSION = "1.0.0"
+SCHEMA_VERSION = "1.1.0"
 """Removed, renamed or retyped column: MAJOR. Added column: MINOR. Words: PATCH."""
 
 METADATA_PREFIX = "neuron_explorer."
@@ -35,9 +35,9 @@ LAYERS: dict[str, str] = {
     "framework": "Operators, annotations, autograd and modules of the framework.",
     "runtime": "Calls into the device's runtime or driver.",
     "hardware": "Work that ran on a hardware queue.",
-    "compiler": "Compilations, graph breaks, recompilations.",
+    "compiler": "Compilations and their stages, graph breaks, recompilations, cache look-ups.",
     "memory": "Allocations and frees.",
-    "host": "Anything else on the host: input waits, counters, generic trace slices.",
+    "host": "Anything else on the host: input waits, gc, gloo's collectives, counters, slices.",
     "meta": "Rows about the trace itself (flows, names, pseudo rows). In no total.",
 }
 
@@ -46,16 +46,26 @@ KINDS: dict[str, tuple[str, ...]] = {
     "framework": ("op", "annotation", "autograd", "module", "line", "device_annotation"),
     "runtime": ("launch", "graph_launch", "copy", "sync", "allocation", "call"),
     "hardware": ("kernel", "memcpy", "memset", "collective", "engine", "dma"),
-    "compiler": ("compile", "graph_break", "recompile", "cache_lookup"),
+    "compiler": ("compile", "graph_break", "recompile", "cache_lookup", "stage"),
     "memory": ("alloc", "free"),
-    "host": ("gc", "input_wait", "overhead", "counter", "slice", "instant", "sync"),
+    "host": (
+        "gc",
+        "input_wait",
+        "collective",
+        "overhead",
+        "counter",
+        "slice",
+        "instant",
+        "sync",
+    ),
     "meta": ("flow_start", "flow_step", "flow_end", "metadata", "span", "marker", "unreadable"),
 }
 """The kinds each layer knows. `host/slice` also takes rows of unknown categories."""
 
 WORK_KINDS = KINDS["hardware"]
 
-PHASES = ("forward", "backward", "optimizer", "input", "other")
+PHASES = ("forward", "backward", "optimizer", "input", "other", "compile")
+"""`compile`: what ran only because torch.compile was at work, such as tensors without data."""
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -101,11 +111,15 @@ COLUMNS: tuple[Column, ...] = (
     _int("start_ns", "when", "Start, Unix epoch; NULL where the recorded time is unusable.", "ns"),
     _int("duration_ns", "when", "Duration, repaired where it had to be; NULL = unknown.", "ns"),
     _int("self_ns", "when", "Part of the duration in which no later-begun event ran.", "ns"),
+    _int("compile_ns", "when", "Part of the duration in which torch.compile compiled.", "ns"),
     _int("raw_start_ns", "when", "Start as recorded, only where `start_ns` differs.", "ns"),
     _int("raw_duration_ns", "when", "Duration as recorded, only where it was repaired.", "ns"),
     _int("step", "when", "Number of the training step (`ProfilerStep#n`) it belongs to."),
     _text("device", "where", "Device that ran it: `cuda:0`, `hip:0`, `xpu:0`, `cpu`."),
     _text("queue", "where", "Hardware queue: `stream 7`, `TensorE`, `dma 3`."),
+    _text(
+        "queue_kind", "where", "Kind of the queue, where its source says: compute, copy, dma, ..."
+    ),
     _int("stream", "where", "Stream number as recorded."),
     _int("parent_id", "links", "Innermost event that encloses it on the same thread."),
     _int("launch_id", "links", "Runtime call that launched this hardware work."),
@@ -115,7 +129,9 @@ COLUMNS: tuple[Column, ...] = (
     _int("external_id", "links", "`External id` as recorded: a hint, never trusted alone."),
     _int("sequence", "links", "Autograd sequence number."),
     _int("forward_thread", "links", "Autograd's thread number of the forward op; 0 in forward."),
-    _text("link_via", "links", "How its launch or op was found: correlation, external_id or flow."),
+    _text(
+        "link_via", "links", "How launch or op was found: correlation, external_id, flow, order."
+    ),
     _text("source_file", "source", "File of the innermost model frame: not torch, not stdlib."),
     Column("source_line", pa.int32(), "source", "Line of that frame (see `source_via`)."),
     _text("source_function", "source", "Function of that frame."),
@@ -123,11 +139,23 @@ COLUMNS: tuple[Column, ...] = (
     Column("user_line", pa.int32(), "source", "Line of that frame."),
     _text("user_function", "source", "Function of that frame."),
     _text("source_via", "source", "line, call, function, forward, compiled or launch."),
-    Column("sources", pa.list_(pa.string()), "source", "`file:line` list of a fused kernel."),
+    Column(
+        "sources",
+        pa.list_(pa.string()),
+        "source",
+        "`file:line` of every line a compiled kernel comes from, that of most of it first.",
+    ),
     _text("stack", "source", "Model frames around it, outermost first, one a text line."),
     _text("module", "source", "Module path or instance: `layers.3.mlp`, `Linear_7`."),
     _text("module_class", "source", "Class of that module."),
     _text("phase", "source", f"One of {', '.join(PHASES)}."),
+    Column(
+        "recomputed",
+        pa.bool_(),
+        "source",
+        "Forward work that ran again inside a backward, by torch.utils.checkpoint, as far as "
+        "the capture or Python frames show it.",
+    ),
     _text("input_shapes", "work", "JSON list of input shapes as recorded."),
     _text("input_dtypes", "work", "JSON list of input dtypes as recorded."),
     _text("input_strides", "work", "JSON list of input strides as recorded."),
@@ -143,8 +171,15 @@ COLUMNS: tuple[Column, ...] = (
     Column("compiled", pa.bool_(), "compile", "Whether it ran inside a compiled region."),
     _text("reason", "compile", "Reason of a graph break or recompilation."),
     _int("alloc_bytes", "memory", "Bytes allocated; negative when freed.", "bytes"),
-    _int("device_allocated", "memory", "Allocator total after this event.", "bytes"),
-    _int("device_reserved", "memory", "Reserved by the allocator after this event.", "bytes"),
+    _int("device_allocated", "memory", "Device allocator's total after this event.", "bytes"),
+    _int("device_reserved", "memory", "Held by the device's allocator after this event.", "bytes"),
+    _int("modelled_start_ns", "modelled", "Start on the modelled device's own timeline.", "ns"),
+    _int(
+        "modelled_duration_ns",
+        "modelled",
+        "Duration that a model of the chip gives it; never measured.",
+        "ns",
+    ),
     Column("attributes", pa.string(), "rest", "JSON object of the recorded args without a column."),
 )
 

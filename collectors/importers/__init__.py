@@ -15,7 +15,14 @@ import pyarrow as pa
 
 from neuron_explorer.collectors.assembly import Gathered, assemble, write_trace
 from neuron_explorer.collectors.call_lines import CallLines
-from neuron_explorer.collectors.events import UNKNOWN, Bools, Events, Places
+from neuron_explorer.collectors.events import (
+    RECORDED_DEVICE,
+    RECORDED_STREAM,
+    UNKNOWN,
+    Bools,
+    Events,
+    Places,
+)
 from neuron_explorer.collectors.importers.categories import UNKNOWN as UNKNOWN_ROLE
 from neuron_explorer.collectors.importers.categories import device_type, refine
 from neuron_explorer.collectors.importers.chrome import ChromeTrace, read_chrome
@@ -24,6 +31,8 @@ from neuron_explorer.collectors.importers.issues import IssueLog
 from neuron_explorer.collectors.importers.tables import pair_marks, process_role
 from neuron_explorer.collectors.interning import NULL, Codes
 from neuron_explorer.collectors.line_timeline import LineTimeline
+from neuron_explorer.collectors.linking.frames import USUAL, Owners
+from neuron_explorer.collectors.linking.graphs import CompiledGraph
 from neuron_explorer.collectors.recorded import append_recorded
 from neuron_explorer.collectors.rows import TraceRows, Track
 from neuron_explorer.collectors.writer import TraceWriter
@@ -41,8 +50,8 @@ class ImportOptions:
 
     rank: int | None = None
     """Rank to file it under where the trace names none; None = 0."""
-    user_prefixes: tuple[str, ...] = ()
-    """Path prefixes that count as the user's own code."""
+    owners: Owners = USUAL
+    """Whose code it is where the usual rules do not say."""
     captured_here: bool = False
     """This process made the trace, so its source files are the ones on disk."""
     true_names: Mapping[int, str] = field(default_factory=dict)
@@ -55,6 +64,8 @@ class ImportOptions:
     """Framework events of these names are the recorder's own, not the program's."""
     recorded: pa.Table | None = None
     """Rows of `recorded.RECORDED` that this process wrote down beside the trace."""
+    compiled_graphs: Sequence[CompiledGraph] = ()
+    """Graphs that this process saw torch.compile make."""
     capture: Mapping[str, object] = field(default_factory=dict)
     """What else is to be said of the capture, for the trace's metadata."""
     remarks: Sequence[tuple[str, str, int]] = ()
@@ -112,12 +123,15 @@ def _write(
         issues.add(kind, example=example, count=count)
     rows = assemble(_gather(trace, facts, issues, options))
     _report_repairs(rows, issues)
+    if options.captured_here:
+        _report_unsourced(rows, issues)
     metadata = facts.metadata()
     if options.captured_here:
         metadata["environment"]["hostname"] = platform.node()
     if options.lines is not None:
         metadata["capture"]["lines"] = dict(options.lines.facts)
     metadata["capture"] |= options.capture
+    metadata["dropped"] |= _lost_by_sources(options.capture)
     metadata |= {
         "origin": _origin(path, trace, captured=options.captured_here),
         "import_issues": issues.records(),
@@ -125,10 +139,21 @@ def _write(
     return write_trace(writer, rows, metadata, embed_sources=options.captured_here)
 
 
+def _lost_by_sources(capture: Mapping[str, Any]) -> dict[str, int]:
+    """Events that queue sources say they lost, by source and queue."""
+    return {
+        f"{source} {queue}": count
+        for source, told in (capture.get("queue_sources") or {}).items()
+        for queue, count in told["dropped"].items()
+        if count
+    }
+
+
 def _add_recorded(trace: ChromeTrace, options: ImportOptions) -> None:
     if options.recorded is not None and options.recorded.num_rows:
         base_ns = read_facts(trace.header, options.rank).base_ns
-        append_recorded(trace.reader.buffer, options.recorded, base_ns, str(os.getpid()))
+        buffer, pid = trace.reader.buffer, str(os.getpid())
+        trace.reader.reported.append(append_recorded(buffer, options.recorded, base_ns, pid))
 
 
 def _report_repairs(rows: TraceRows, issues: IssueLog) -> None:
@@ -140,6 +165,12 @@ def _report_repairs(rows: TraceRows, issues: IssueLog) -> None:
         if changed:
             example = rows.events.names.name.texts[rows.events.name[changed[0]]]
             issues.add(kind, example=example, count=len(changed))
+
+
+def _report_unsourced(rows: TraceRows, issues: IssueLog) -> None:
+    names = rows.links.graphs.unsourced
+    if names:
+        issues.add("compiled_without_sources", example=names[0], count=len(names))
 
 
 def _origin(path: Path, trace: ChromeTrace, *, captured: bool) -> dict[str, Any]:
@@ -163,18 +194,20 @@ def _gather(
     _restore_names(events, facts.base_ns, options.true_names)
     _report_lost_names(events, issues)
     _join_lines(events, tracks, facts.base_ns, options)
+    _report_threads(events, tracks, options, issues)
     return Gathered(
         buffer=reader.buffer,
         events=events,
         tracks=tracks,
         places=places,
-        reported=reader.reported_bytes(),
+        reported=reader.reported_costs(),
         base_ns=facts.base_ns,
         rank=facts.rank,
         device_type=device_type(reader.categories, reader.labels.process.values()),
         raw_duration=reader.raw_duration,
         keep=_kept(events, trace, options),
-        user_prefixes=options.user_prefixes,
+        owners=options.owners,
+        compiled_graphs=options.compiled_graphs,
     )
 
 
@@ -184,6 +217,18 @@ def _join_lines(events: Events, tracks: list[Track], base_ns: int, options: Impo
     if options.lines is not None:
         tids = [track.tid for track in tracks]
         events.running = options.lines.at_start(events, tids, base_ns)
+
+
+def _report_threads(
+    events: Events, tracks: list[Track], options: ImportOptions, issues: IssueLog
+) -> None:
+    """Threads that certainly ran the program's code, and of which torch recorded nothing."""
+    if options.lines is None or options.capture.get("all_threads") is not False:
+        return
+    with_ops = {tracks[t].tid for t in np.unique(events.track[events.roles("framework/")]).tolist()}
+    without = sorted(set(options.lines.threads) - with_ops)
+    if without and with_ops:
+        issues.add("threads_without_ops", example=f"thread {without[0]}", count=len(without))
 
 
 def _kept(events: Events, trace: ChromeTrace, options: ImportOptions) -> Bools | None:
@@ -230,11 +275,12 @@ def _places(events: Events, trace: ChromeTrace, tracks: list[Track]) -> Places:
     by_pid = np.array([_device(t, labels) for t in tracks] or [NULL], np.int32)[track]
     by_tid = np.array([_stream(t) for t in tracks] or [NULL], np.int32)[track]
     device, stream = events.device.of(rows, NULL), events.stream.of(rows, NULL)
-    return Places(
-        rows,
-        np.where((device == NULL) & ~of_memory, by_pid, device).astype(np.int32),
-        np.where((stream == NULL) & ~of_memory, by_tid, stream).astype(np.int32),
-    )
+    device = np.where((device == NULL) & ~of_memory, by_pid, device)
+    stream = np.where((stream == NULL) & ~of_memory, by_tid, stream)
+    own, queue = (events.recorded[name].of(rows, NULL) for name in ("device_name", "queue"))
+    device = np.where(own == NULL, device, RECORDED_DEVICE - own)
+    stream = np.where(queue == NULL, stream, RECORDED_STREAM + queue)
+    return Places(rows, device.astype(np.int32), stream.astype(np.int32))
 
 
 def _device(track: Track, labels: dict[str, str]) -> int:

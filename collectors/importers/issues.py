@@ -44,9 +44,23 @@ KINDS: dict[str, str] = {
     "unopened_slice": "An end event without its begin.",
     "time_set_aside": "Hardware work stamped 0, or a year from the rest of the trace.",
     "duration_overrun": "Hardware work that runs on over whole later work of its own queue.",
+    "module_unnamed": "A call of a module that did not let itself be named.",
+    "compiled_without_sources": "A compiled kernel or graph whose source lines are unknown.",
+    "compilations_dropped": "Compilations beyond what is kept of one process.",
     "names_lost": "Names written as `unknown`: what Kineto does to any that is not ASCII.",
+    "window_cut": "A capture that ended early, for another profiler was opened inside it.",
+    "window_incomplete": "A capture that ended before its schedule did.",
+    "budget_reached": "A capture that ended early, for it took too much memory.",
+    "gc_pauses_dropped": "Pauses of the garbage collector beyond what is kept of one window.",
+    "lines_truncated": "Lines that ran after as many had been recorded as are kept.",
+    "memory_not_recorded": "Allocations: torch records none when it records every thread.",
+    "threads_without_ops": "Threads that ran the program's Python code, and have no op here.",
+    "queue_source_failed": "A queue source that raised, or gave a table that is none.",
+    "queue_events_dropped": "Events of hardware queues that their source says it lost.",
+    "queue_events_reversed": "Events of hardware queues that end before they begin.",
+    "queue_events_outside": "Events of hardware queues that began before the recording or after.",
 }
-"""Every kind the readers of Chrome traces report, with its meaning."""
+"""Every kind the readers of Chrome traces and a capture report, with its meaning."""
 
 ACTIONS: dict[str, str] = {
     "absurd_number": "value set to null",
@@ -86,7 +100,23 @@ ACTIONS: dict[str, str] = {
     "unopened_slice": "kept, duration unknown",
     "time_set_aside": "start unknown; raw_start_ns keeps it",
     "duration_overrun": "ends where the next begins; raw_duration_ns keeps it",
+    "module_unnamed": "kept under the name `unknown`",
+    "compiled_without_sources": "call enable_compile_sources() before the first "
+    "compiled call; "
+    "for what caches hold without lines, TORCHINDUCTOR_FORCE_DISABLE_CACHES=1",
+    "compilations_dropped": "their graphs and rows are left out",
     "names_lost": "kept as they are",
+    "window_cut": "what came before was kept",
+    "window_incomplete": "what came before was kept",
+    "budget_reached": "what came before was kept; record fewer steps",
+    "gc_pauses_dropped": "the first ones were kept",
+    "lines_truncated": "ops after that have no line; record fewer steps",
+    "memory_not_recorded": "no allocation is known; record without all_threads",
+    "threads_without_ops": "their ops, if any, are missing; record with all_threads=True",
+    "queue_source_failed": "the job went on; the rows of this source are missing",
+    "queue_events_dropped": "all others were kept",
+    "queue_events_reversed": "kept, duration unknown",
+    "queue_events_outside": "kept at the time their source gives them",
 }
 """What is done about each kind, unless the place that reports it knows better."""
 

@@ -89,6 +89,15 @@ def _whole(key: str) -> str:
     return f"try_cast({_extra(key)} AS BIGINT)"
 
 
+def _of_device(key: str) -> str:
+    """An allocator's total; NULL on the CPU (device type 0).
+
+    There torch counts what was taken while it profiled, also what was given back while it did
+    not, and writes 0 as reserved: that is no total of anything.
+    """
+    return f"CASE WHEN {_whole('Device Type')} IS DISTINCT FROM 0 THEN {_whole(key)} END"
+
+
 _DIMS = f"""coalesce(a."Input Dims", {_extra("Input dims")})"""
 COLUMNS: dict[str, str] = {
     "ph": "coalesce(ph, '')",
@@ -107,8 +116,8 @@ COLUMNS: dict[str, str] = {
         coalesce(a."Input Strides", ''), coalesce(a."Concrete Inputs", '')) END""",
     "call_stack": _extra("Call stack"),
     "alloc_bytes": _whole("Bytes"),
-    "device_allocated": _whole("Total Allocated"),
-    "device_reserved": _whole("Total Reserved"),
+    "device_allocated": _of_device("Total Allocated"),
+    "device_reserved": _of_device("Total Reserved"),
     "device_type": _whole("Device Type"),
     "device_id": _whole("Device Id"),
     "bytes": f"coalesce({_whole('bytes')}, {_whole('size')})",

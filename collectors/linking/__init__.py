@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from neuron_explorer.collectors.events import NULL, UNKNOWN, Bools, Events, Ints
+from neuron_explorer.collectors.linking.collectives import HOST_COLLECTIVE, host_collectives
+from neuron_explorer.collectors.linking.frames import USUAL, Owners
+from neuron_explorer.collectors.linking.graphs import (
+    CompiledGraph,
+    GraphLinks,
+    compiled,
+    give_sources,
+    link_graphs,
+    settle_compilations,
+)
 from neuron_explorer.collectors.linking.launches import (
     forwards,
     launches,
@@ -20,10 +31,11 @@ from neuron_explorer.collectors.linking.sources import (
     host_sources,
     inherit,
 )
-from neuron_explorer.collectors.linking.steps import compiled, phases, steps_by_time
+from neuron_explorer.collectors.linking.steps import phases, recomputed, steps_by_time
 from neuron_explorer.collectors.memory import give_back
+from neuron_explorer.schema import PHASES
 
-LINK_VIA = ("correlation", "external_id", "flow")
+LINK_VIA = ("correlation", "external_id", "flow", "order")
 OPS = ("framework/op", "framework/autograd")
 
 _NESTED = (
@@ -33,6 +45,10 @@ _NESTED = (
     "framework/autograd",
     "framework/module",
     "runtime/",
+    "compiler/compile",
+    "compiler/recompile",
+    "compiler/stage",
+    "compiler/cache_lookup",
     "memory/",
     "host/slice",
     "host/instant",
@@ -62,16 +78,25 @@ class Links:
     phase: SmallCodes
     """Code into `schema.PHASES`; NULL where it means nothing."""
     compiled: Bools
+    recomputed: Bools
+    """Forward work that ran again inside a backward; where `phase` means something."""
+    graphs: GraphLinks
     sources: Sources
 
 
-def link(events: Events, process_of_track: Rows, user_prefixes: tuple[str, ...] = ()) -> Links:
+def link(
+    events: Events,
+    process_of_track: Rows,
+    owners: Owners = USUAL,
+    compiled_graphs: Sequence[CompiledGraph] = (),
+) -> Links:
     """All links of a file's events.
 
     Args:
         events: The events, times repaired.
         process_of_track: Code of the process of each track.
-        user_prefixes: Path prefixes that are the user's own code wherever they lie.
+        owners: Whose code it is where the usual rules do not say.
+        compiled_graphs: Graphs that a capture saw being compiled.
     """
     launch, hints, flows = launches(events), ops_by_external_id(events), launches_by_flow(events)
     pairs = forwards(events, process_of_track)
@@ -83,23 +108,32 @@ def link(events: Events, process_of_track: Rows, user_prefixes: tuple[str, ...] 
     give_back()
     hardware = events.roles("hardware/")
     parent, self_ns = tree.parent, tree.self_ns
+    settle_compilations(events, parent)
     op_around = _op_around(events, tree.open_at_start, parent)
     del tree
     op, via = _ops(events, launch, op_around, hints)
     _follow_flows(events, flows, op_around, (launch, op, via))
+    collectives, asking = host_collectives(events, op, process_of_track)
+    op[collectives], via[collectives] = asking, LINK_VIA.index("order")
     del op_around
     give_back()
     forward = _forward(parent, *pairs)
-    sources = _sources(events, parent, forward, launch, op, user_prefixes)
+    again = recomputed(events, parent)
+    sources = _sources(events, parent, (forward, launch, op), again, owners)
     np.copyto(self_ns, UNKNOWN, where=~nested)
     giver = np.where(launch >= 0, launch, op)
-    work = np.flatnonzero(hardware & (giver >= 0))
+    work = np.flatnonzero((hardware | events.roles(HOST_COLLECTIVE)) & (giver >= 0))
+    graphs = link_graphs(events, parent, forward, giver, compiled_graphs, owners)
+    give_sources(events, parent, op, graphs, sources)
     phase = phases(events, parent, sources.module != NULL)
+    phase[graphs.compiling] = PHASES.index("compile")
     phase[~nested] = NULL
     step, in_region = steps_by_time(events), compiled(events, parent)
-    for column in (step, phase, in_region):
+    for column in (step, phase, in_region, again):
         column[work] = column[giver[work]]
     if forward is not None:
+        # what runs again lies in a backward op, but is a forward's
+        forward[again] = NONE
         by_op = np.flatnonzero(hardware & (op >= 0))
         forward[by_op] = forward[op[by_op]]
     return Links(
@@ -112,6 +146,8 @@ def link(events: Events, process_of_track: Rows, user_prefixes: tuple[str, ...] 
         step=step,
         phase=phase,
         compiled=in_region,
+        recomputed=again,
+        graphs=graphs,
         sources=sources,
     )
 
@@ -185,15 +221,19 @@ def _forward(parent: Rows, backward_rows: Ints, forward_rows: Ints) -> Rows | No
 def _sources(
     events: Events,
     parent: Rows,
-    forward: Rows | None,
-    launch: Rows,
-    op: Rows,
-    user_prefixes: tuple[str, ...],
+    givers: tuple[Rows | None, Rows, Rows],
+    again: Bools,
+    owners: Owners,
 ) -> Sources:
-    sources = host_sources(events, parent, user_prefixes)
+    forward, launch, op = givers
+    sources = host_sources(events, parent, owners)
     if forward is not None:
+        # the backward of a reentrant checkpoint stands where the checkpoint does; any other one
+        # runs again what is not its own forward
+        checkpoint = np.append(events.named(lambda name: name == "CheckpointFunction"), False)
+        sources.module_in_backward |= again & ~checkpoint[forward]
         inherit(sources, np.flatnonzero(forward >= 0), forward, "forward")
-    by_op = np.flatnonzero(events.roles("hardware/") & (op >= 0))
+    by_op = np.flatnonzero(events.roles("hardware/", HOST_COLLECTIVE) & (op >= 0))
     inherit(sources, by_op, op, "launch")
     by_launch = np.flatnonzero(launch >= 0)
     by_launch = by_launch[sources.stack[by_launch] == NULL]

@@ -1,5 +1,5 @@
 -- +++
--- doc = "Work summed up by name."
+-- doc = "Work summed up by name, without what only a compilation caused."
 --
 -- [columns]
 -- rank = "Distributed rank."
@@ -27,5 +27,6 @@ SELECT
     sum(flops)::BIGINT AS flops,
     sum(duration_ns) / nullif(sum(sum(duration_ns)) OVER (PARTITION BY rank, device), 0) AS share
 FROM work
+WHERE phase IS DISTINCT FROM 'compile'
 GROUP BY rank, device, name, family
 ORDER BY total_ns DESC, rank ASC, device ASC, name ASC

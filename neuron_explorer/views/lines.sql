@@ -1,5 +1,6 @@
 -- +++
--- doc = "Time, bytes and arithmetic by source line of the model."
+-- doc = """Time, bytes and arithmetic by source line of the model, compilations left out.
+-- A compiled kernel counts at the line that most of it comes from."""
 --
 -- [columns]
 -- rank = "Distributed rank."
@@ -26,7 +27,7 @@ WITH called AS (
         sum(self_ns)::BIGINT AS host_ns
     FROM events
     WHERE
-        source_file IS NOT NULL
+        source_file IS NOT NULL AND phase IS DISTINCT FROM 'compile'
         AND ((layer = 'framework' AND kind = 'op') OR layer = 'runtime')
     GROUP BY rank, source_file, source_line
 ),

@@ -1,5 +1,6 @@
 -- +++
--- doc = "Framework operators, with their own time, their time on the device and their cost."
+-- doc = """Framework operators, with their own time, their time on the device and their cost.
+-- What ran only for a compilation is left out; of an op around one, its time is."""
 --
 -- [columns]
 -- event_id = "Event of this op; unique within a rank."
@@ -10,9 +11,10 @@
 -- pid = "Process id."
 -- tid = "Thread id."
 -- start_ns = "Start on the host, Unix epoch (ns)."
--- duration_ns = "Duration on the host, ops inside it included (ns)."
+-- duration_ns = "Duration on the host, inner ops included, compilations in it left out (ns)."
 -- self_ns = "Part of it in which nothing begun later ran on the thread (ns)."
--- end_ns = "Start plus duration (ns)."
+-- end_ns = "End on the host (ns)."
+-- compile_ns = "Time in it to compile, which no duration here has; NULL where none was (ns)."
 -- device_time_ns = "Sum of the durations of the work it caused itself; NULL where none (ns)."
 -- kernels = "Units of work it caused itself."
 -- step = "Number of the training step."
@@ -39,6 +41,8 @@
 -- forward_id = "Forward op of this backward op."
 -- sequence = "Autograd sequence number."
 -- compiled = "Whether it ran inside a compiled region."
+-- graph_id = "Compiled frame and its recompilation count: `2/0`."
+-- sources = "Every line that a compiled kernel comes from."
 -- +++
 WITH caused AS (
     SELECT
@@ -59,9 +63,10 @@ SELECT
     e.pid,
     e.tid,
     e.start_ns,
-    e.duration_ns,
+    e.duration_ns - coalesce(e.compile_ns, 0) AS duration_ns,
     e.self_ns,
     e.end_ns,
+    e.compile_ns,
     c.device_time_ns,
     coalesce(c.kernels, 0) AS kernels,
     e.step,
@@ -87,7 +92,9 @@ SELECT
     e.parent_id,
     e.forward_id,
     e.sequence,
-    e.compiled
+    e.compiled,
+    e.graph_id,
+    e.sources
 FROM events AS e
 LEFT JOIN caused AS c ON e.rank = c.rank AND e.event_id = c.op_id
-WHERE e.layer = 'framework' AND e.kind = 'op'
+WHERE e.layer = 'framework' AND e.kind = 'op' AND e.phase IS DISTINCT FROM 'compile'

@@ -2,7 +2,8 @@
 -- doc = """How long each unit of work would take at least on its chip, and what holds it back.
 -- memory: moving its bytes is the larger floor and explains its time; compute: its arithmetic does;
 -- overhead: neither explains much; communication: a collective; copy: a transfer over the link to
--- the host or a peer, which has no floor here; unknown: cost or chip are not known."""
+-- the host or a peer, which has no floor here; unknown: cost or chip are not known. What only a
+-- compilation caused is left out."""
 -- materialize = true
 --
 -- [columns]
@@ -60,6 +61,7 @@ WITH judged AS (
         ) AS torch_dtype
     FROM work AS w
     LEFT JOIN device_chips AS d ON w.rank = d.rank AND w.device = d.device
+    WHERE w.phase IS DISTINCT FROM 'compile'
 ),
 
 typed AS (

@@ -1,7 +1,8 @@
 -- +++
 -- doc = """Units of hardware execution: kernels, copies, memsets, collectives, engine and DMA work.
 -- A rank without any hardware row shows its leaf framework ops instead, on device `cpu`. Rows whose
--- start or duration is unknown stay in `events` and are in no total."""
+-- start or duration is unknown stay in `events` and are in no total. Hardware work that only a
+-- compilation caused (it tries out kernels) has the phase `compile`; such ops are none."""
 -- materialize = true
 --
 -- [columns]
@@ -17,7 +18,7 @@
 -- launch_id = "Runtime call that launched it."
 -- op_id = "Innermost framework op that caused it; on the CPU the op itself."
 -- step = "Number of the training step it belongs to."
--- phase = "forward, backward, optimizer, input or other."
+-- phase = "forward, backward, optimizer, input, other or compile."
 -- module = "Module path or instance that caused it."
 -- module_class = "Class of that module."
 -- source_file = "File of the model line that caused it."
@@ -41,8 +42,9 @@
 -- compiled = "Whether it ran inside a compiled region."
 -- +++
 -- Costs are already split over the kernels of an op when the trace is written, so they add up.
--- A leaf op is one that does not contain the next op begun on its thread; views do not count,
--- since a product that only looks at its inputs first does its own work.
+-- A leaf op is one that does not contain the next op begun on its thread. Views do not count, and
+-- neither do the copies and fills of a matrix product or convolution that has no product inside:
+-- it looks at its inputs, lays out its bias and then does its own work.
 WITH hardware AS (
     SELECT e.*
     FROM events AS e
@@ -61,18 +63,46 @@ cpu_ranks AS (
     ANTI JOIN device_ranks AS d ON e.rank = d.rank
 ),
 
-cpu_ops AS (
+marked AS (
     SELECT
         e.*,
-        lead(e.start_ns) OVER thread AS next_start_ns,
-        lead(e.end_ns) OVER thread AS next_end_ns
+        coalesce(e.family IN ('matmul', 'convolution'), FALSE)
+        AND NOT coalesce(
+            lead(e.start_ns) OVER alike < e.end_ns AND lead(e.end_ns) OVER alike <= e.end_ns, FALSE
+        ) AS is_product
     FROM events AS e
     SEMI JOIN cpu_ranks AS r ON e.rank = r.rank
     WHERE
         e.layer = 'framework' AND e.kind = 'op' AND e.family IS DISTINCT FROM 'view'
         AND e.start_ns IS NOT NULL AND e.duration_ns IS NOT NULL
+        AND e.phase IS DISTINCT FROM 'compile'
+    WINDOW alike AS (
+        PARTITION BY
+            e.rank, e.pid, e.tid, coalesce(e.family IN ('matmul', 'convolution'), FALSE)
+        ORDER BY e.start_ns ASC, e.end_ns DESC, e.event_id ASC
+    )
+),
+
+around AS (
+    SELECT
+        *,
+        max(end_ns) FILTER (WHERE is_product) OVER (
+            PARTITION BY rank, pid, tid ORDER BY start_ns ASC, end_ns DESC, event_id ASC
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS product_end_ns
+    FROM marked
+),
+
+cpu_ops AS (
+    SELECT
+        * EXCLUDE (is_product, product_end_ns),
+        lead(start_ns) OVER thread AS next_start_ns,
+        lead(end_ns) OVER thread AS next_end_ns
+    FROM around
+    WHERE
+        NOT coalesce(family IN ('copy', 'cast', 'fill') AND start_ns < product_end_ns, FALSE)
     WINDOW thread AS (
-        PARTITION BY e.rank, e.pid, e.tid ORDER BY e.start_ns ASC, e.end_ns DESC, e.event_id ASC
+        PARTITION BY rank, pid, tid ORDER BY start_ns ASC, end_ns DESC, event_id ASC
     )
 ),
 
@@ -85,7 +115,9 @@ units AS (
     FROM hardware
     UNION ALL BY NAME
     SELECT
-        * EXCLUDE (device, queue, op_id, next_start_ns, next_end_ns),
+        * EXCLUDE (device, queue, op_id, next_start_ns, next_end_ns, duration_ns, end_ns),
+        duration_ns - coalesce(compile_ns, 0) AS duration_ns,
+        end_ns - coalesce(compile_ns, 0) AS end_ns,
         'cpu' AS device,
         'thread ' || coalesce(tid::VARCHAR, tid_raw, '?') AS queue,
         event_id AS op_id
