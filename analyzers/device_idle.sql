@@ -134,7 +134,6 @@ blockers AS (
         duration_ns >= $min_gap_ns
         AND (
             (layer = 'host' AND kind IN ('input_wait', 'gc'))
-            OR (layer = 'framework' AND starts_with(name, 'enumerate(DataLoader)'))
             OR (layer = 'runtime' AND kind = 'allocation')
             OR (layer = 'compiler' AND kind = 'compile')
         )

@@ -54,7 +54,8 @@ def test_the_catalog_describes_the_view(empty: Trace, name: str) -> None:
 def test_every_view_of_the_contract_is_there() -> None:
     promised = (
         "events ops work devices queues gaps launches steps lines modules kernels roofline chains"
-        " collectives allocations compilations syncs import_issues chips trace_metadata health"
+        " collectives allocations fallbacks compilations syncs import_issues chips trace_metadata"
+        " health"
         " thresholds"
     )
     assert set(promised.split()) <= views().keys()

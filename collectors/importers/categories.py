@@ -108,8 +108,83 @@ _RUNTIME_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 _NOT_A_SYNC = re.compile(r"stream.?wait.?event|event.?query|wait.?(on)?event", re.I)
 _COLLECTIVE = re.compile(r"^(void )?(nccl|rccl|mscclpp|xccl|hccl)|ncclDev|ncclKernel", re.I)
-_ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
+_ANNOTATIONS = ("ProfilerStep#", "Optimizer.")
 """What torch 1.8 filed under operators."""
+_HAND_OVERS = frozenset(["PythonSubclass", "PythonDispatchMode"])
+"""Where the dispatcher gives an operator to Python code: the operator itself is around it."""
+INPUT_WAITS = ("enumerate(DataLoader)", "enumerate(DataPipe)")
+"""How torch names the time in which a loop waits for its next batch: an annotation, an operator
+in torch 1.8. A loader without workers loads inside of it."""
+HOST_COLLECTIVES = ("gloo:", "mpi:")
+"""Communication that threads of the host do; what NCCL calls so is the call that starts it."""
+COMPILATIONS = frozenset(
+    [
+        "_compile.<locals>.compile_inner (dynamo_timed)",
+        "_compile.compile_inner (dynamo_timed)",
+        "backward._backward_impl (dynamo_timed)",
+        "dynamo",
+        "entire_backward_compile",
+        "entire_frame_compile",
+    ]
+)
+"""Operators by which torch marks one compilation; newer ones mark it by several."""
+_STAGES = frozenset(
+    [
+        "CacheBase.get_system.triton_key",
+        "CompiledArtifact.load",
+        "CompiledArtifact.save",
+        "CppWrapperCpu.generate",
+        "CppWrapperGpu.generate",
+        "GraphLowering.codegen",
+        "GraphLowering.codegen_subgraph",
+        "GraphLowering.compile_to_fn",
+        "GraphLowering.compile_to_module",
+        "GraphLowering.run",
+        "OutputGraph.call_user_compiler",
+        "PyCodeCache.load_by_key_path",
+        "PythonWrapperCodegen.generate",
+        "Scheduler.__init__",
+        "Scheduler.codegen",
+        "Scheduler.fused_nodes",
+        "TritonBundler.collect",
+        "TritonBundler.read_and_emit",
+        "_recursive_joint_graph_passes",
+        "_recursive_post_grad_passes",
+        "_recursive_pre_grad_passes",
+        "additional_fake_tensor_prop",
+        "after_deserialization",
+        "aot_collect_metadata",
+        "aot_trace_joint_graph",
+        "async_compile.precompile",
+        "async_compile.wait",
+        "backend_compile",
+        "benchmark_fused_nodes",
+        "build_guards",
+        "bytecode_tracing",
+        "code_gen",
+        "compile_attempt_0",
+        "compile_attempt_1",
+        "compile_attempt_2",
+        "compile_file",
+        "compile_fx_inner",
+        "compile_fx.<locals>.bw_compiler",
+        "compile_fx.<locals>.fw_compiler_base",
+        "compile_inner",
+        "create_aot_dispatcher_function",
+        "fx_codegen_and_compile",
+        "gc",
+        "generate_kernel_code_from_nodes",
+        "inductor_codecache_torch_key",
+        "inductor_compile",
+        "insert_deferred_runtime_asserts",
+        "min_cut_rematerialization_partition",
+        "remote_fx_graph_cache_get",
+        "remote_fx_graph_cache_put",
+    ]
+)
+_STAGE = re.compile(r" \(dynamo_timed\)$|^(pass|pgo)\.\w|_data: (.*, )?compile_id=(\d|None|!)")
+"""How torch names what a compilation does step by step."""
+_GUARDS = "TorchDynamo Cache Lookup"
 _AUTOGRAD = re.compile(r"^(autograd::|torch::autograd::)|Backward\d*$")
 
 
@@ -135,9 +210,18 @@ def refine(known: Role, name: str) -> Role:
         return layer, runtime_kind(name)
     if layer == "hardware":
         return layer, _work_kind(known[1], name)
-    if known == ("framework", "op"):
-        return layer, _op_kind(name)
+    if layer == "framework" and known[1] in ("op", "annotation"):
+        if compiler := compiler_kind(name, annotation=known[1] == "annotation"):
+            return "compiler", compiler
+        return _host_wait(name) or (_op_kind(name) if known[1] == "op" else known)
     return known
+
+
+def _host_wait(name: str) -> Role | None:
+    """Role of what torch records as an annotation, but what is no range of somebody's code."""
+    if name.startswith(INPUT_WAITS):
+        return "host", "input_wait"
+    return ("host", "collective") if name.startswith(HOST_COLLECTIVES) else None
 
 
 def _work_kind(kind: str, name: str) -> str:
@@ -146,10 +230,26 @@ def _work_kind(kind: str, name: str) -> str:
     return "dma" if kind == "engine" and name.startswith("dma") else kind
 
 
-def _op_kind(name: str) -> str:
+def compiler_kind(name: str, *, annotation: bool = False) -> str | None:
+    """compile, stage or cache_lookup, from an operator's name; None for all else.
+
+    torch writes of its compiler in operators; only what it says of a stage is an annotation.
+    """
+    if name in COMPILATIONS and not annotation:
+        return "compile"
+    if _STAGE.search(name) or (name in _STAGES and not annotation):
+        return "stage"
+    if annotation:
+        return None
+    return "cache_lookup" if name == _GUARDS else None
+
+
+def _op_kind(name: str) -> Role:
+    if name in _HAND_OVERS:
+        return UNKNOWN
     if name.startswith(_ANNOTATIONS):
-        return "annotation"
-    return "autograd" if _AUTOGRAD.search(name) else "op"
+        return "framework", "annotation"
+    return "framework", "autograd" if _AUTOGRAD.search(name) else "op"
 
 
 def runtime_kind(name: str) -> str:

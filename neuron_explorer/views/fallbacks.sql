@@ -1,0 +1,101 @@
+-- +++
+-- doc = """Ops that a PrivateUse1 device (neuron and others) handed to the CPU: inputs are copied
+-- to the host, the op runs there, outputs are copied back. Only for ranks whose trace names such
+-- a device: on every other device it does not apply and has no row."""
+--
+-- [columns]
+-- rank = "Distributed rank."
+-- op_name = "Op that fell back."
+-- source_file = "File of the model line."
+-- source_line = "Line of the model."
+-- count = "How often."
+-- duration_ns = "Sum of the ops' durations on the host, copies included (ns)."
+-- copied_bytes = "Bytes the copies inside moved, both ways; NULL where one is unknown (bytes)."
+-- recognised_by = "to_cpu: torch's own fallback; copyout: a copy to the host inside the op."
+-- first_event_id = "First of the ops."
+-- +++
+-- torch's generic fallback calls aten::_to_cpu first. Neuron's own makes aten::to, whose copy
+-- reads the device's memory, inside an op that does something else.
+WITH ranks AS (
+    SELECT DISTINCT rank
+    FROM events
+    WHERE regexp_matches(device, '^(privateuseone|neuron)(:|$)')
+),
+
+ops AS (
+    SELECT e.*
+    FROM events AS e
+    SEMI JOIN ranks AS r ON e.rank = r.rank
+    WHERE e.layer = 'framework' AND e.kind = 'op'
+),
+
+reads AS (
+    SELECT
+        e.rank,
+        e.pid,
+        e.tid,
+        e.start_ns
+    FROM events AS e
+    SEMI JOIN ranks AS r ON e.rank = r.rank
+    WHERE e.layer = 'runtime' AND regexp_matches(e.name, '(?i)buf_copyout|tensor_read')
+),
+
+told AS (
+    SELECT DISTINCT
+        c.rank,
+        c.parent_id AS event_id,
+        'to_cpu' AS recognised_by
+    FROM ops AS c
+    WHERE c.name = 'aten::_to_cpu'
+    UNION
+    SELECT DISTINCT
+        c.rank,
+        c.parent_id AS event_id,
+        'copyout' AS recognised_by
+    FROM ops AS c
+    INNER JOIN reads AS r
+        ON
+            c.rank = r.rank AND c.pid = r.pid AND c.tid = r.tid
+            AND c.start_ns <= r.start_ns AND c.end_ns >= r.start_ns
+    WHERE c.name = 'aten::to'
+),
+
+fallen AS (
+    SELECT
+        o.*,
+        -- torch's own mark is the surer one: to_cpu is the larger text
+        max(t.recognised_by) AS recognised_by
+    FROM ops AS o
+    INNER JOIN told AS t ON o.rank = t.rank AND o.event_id = t.event_id
+    WHERE NOT regexp_matches(o.name, '^aten::(to|_to_copy|copy_|cpu|_to_cpu)$')
+    GROUP BY ALL
+),
+
+copied AS (
+    SELECT
+        f.rank,
+        f.event_id,
+        if(count(*) = count(c.read_bytes), sum(c.read_bytes), NULL)::BIGINT AS copied_bytes
+    FROM fallen AS f
+    INNER JOIN ops AS c
+        ON
+            f.rank = c.rank AND f.pid = c.pid AND f.tid = c.tid
+            AND f.start_ns <= c.start_ns AND f.end_ns >= c.end_ns
+    WHERE c.name = 'aten::copy_'
+    GROUP BY f.rank, f.event_id
+)
+
+SELECT
+    f.rank,
+    f.name AS op_name,
+    f.source_file,
+    f.source_line,
+    count(*) AS count,
+    sum(f.duration_ns)::BIGINT AS duration_ns,
+    if(count(*) = count(c.copied_bytes), sum(c.copied_bytes), NULL)::BIGINT AS copied_bytes,
+    f.recognised_by,
+    min(f.event_id) AS first_event_id
+FROM fallen AS f
+LEFT JOIN copied AS c ON f.rank = c.rank AND f.event_id = c.event_id
+GROUP BY f.rank, f.name, f.source_file, f.source_line, f.recognised_by
+ORDER BY f.rank ASC, duration_ns DESC NULLS LAST, first_event_id ASC
