@@ -57,9 +57,8 @@ def run(request: Run) -> tuple[int, list[Path]]:
                 **_schedule(request),
             )
         )
-        if request.steps is not None:
-            hook = register_optimizer_step_post_hook(lambda *_: session.step())
-            stack.callback(hook.remove)
+        hook = register_optimizer_step_post_hook(lambda *_: session.step())
+        stack.callback(hook.remove)
         code = _execute(request)
     if code == ExitCode.OK and not session.complete:
         code = int(ExitCode.UNTRUSTED)

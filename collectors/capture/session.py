@@ -28,6 +28,7 @@ from neuron_explorer.collectors.capture.queues import QueueRecorder
 from neuron_explorer.collectors.capture.recorded_lines import LineSession
 from neuron_explorer.collectors.capture.recording import Phase, Recording
 from neuron_explorer.collectors.capture.sessions import Session, calling_place, sessions
+from neuron_explorer.collectors.capture.step_marks import StepMarks
 from neuron_explorer.collectors.capture.window import (
     Beside,
     attempt,
@@ -125,7 +126,7 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         modules = ModuleCalls()
         # a trace function for modules alone would cost more than it tells
         watching = how == "exact" or (how == "call" and BY_EVENTS)
-        growth = Growth(max_growth)
+        growth, self._steps = Growth(max_growth), StepMarks()
         self._compile_sources = CompileSources() if compile_sources else None
         super().__init__(
             Beside(
@@ -137,7 +138,7 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
                 )
                 if watching
                 else None,
-                companions=[*_companions(self._compile_sources), modules],
+                companions=[*_companions(self._compile_sources), self._steps, modules],
                 owners=owners,
             ),
             growth,
@@ -181,9 +182,14 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         attempt(super().start, "nothing is recorded")
 
     def step(self) -> None:
-        """A step ends, as in torch; harmless where this session does not record."""
+        """A step ends, as in torch; harmless where this session does not record.
+
+        Without a schedule each call ends a step of the one window as well.
+        """
         if sessions.active is self:
             self.check_growth()
+            if not self.record_steps:
+                self._steps.mark()
             super().step()
 
     def stop(self) -> None:
