@@ -2,8 +2,9 @@
 
 Rule: work takes the cost of the innermost op above it that has one. An op's cost is
 divided over its work by duration, so it sums to the op's and is never counted twice; a
-wrapper's cost is used only where no op inside it has a cost and work of its own. Bytes
-that the trace states itself (copies, collectives) come before any formula.
+wrapper's cost is used only where no op inside it has a cost and work of its own. What the
+trace states itself (bytes of copies and collectives, a device's own counts of a kernel) comes
+before any formula.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ WHY_UNLINKED = {
 _TO_DEVICE, _FROM_DEVICE = ("htod", "hosttodevice"), ("dtoh", "devicetohost")
 _REPORTED_FAMILY = {"memcpy": "copy", "memset": "fill", "collective": "collective"}
 
-Reported = tuple[Ints, Ints, Ints]
-"""Rows, and the bytes that the trace itself says each reads and writes."""
+Reported = tuple[Ints, Ints, Ints, Ints]
+"""Rows, and the FLOPs and bytes read and written that the trace itself states of each."""
 
 
 @dataclass
@@ -70,33 +71,73 @@ class _Work:
 def attribute(events: Events, links: Links, reported: Reported) -> Costs:
     """Costs of every op row and hardware row."""
     book, work = price_ops(events, links), _Work.of(events, links)
-    price = _report(events, reported, work, book)
+    price, counted = _report(events, reported, work, book)
+    _price_kernels(events, links, work, book, price)
     free = np.flatnonzero(price == NULL)
     target, refused = _targets(events, links, book, work.op[free])
     _divide(book, work, free, target, price)
     _explain(events, book, work, free[target == NONE], refused[target == NONE], price)
+    _name_counted(book, counted, price)
     numbers = work.numbers
     return Costs(
         book, work.rows, price, numbers["flops"], numbers["read_bytes"], numbers["write_bytes"]
     )
 
 
-def _report(events: Events, reported: Reported, work: _Work, book: PriceBook) -> Codes:
-    """Take what the trace states; a host copy touches device memory on one side only."""
+def _report(
+    events: Events, reported: Reported, work: _Work, book: PriceBook
+) -> tuple[Codes, npt.NDArray[np.intp]]:
+    """Take what the trace states; a host copy touches device memory on one side only.
+
+    Returns:
+        Price of each place, and the places of the kernels that the device counted itself:
+        their op's formula gives what it did not count.
+    """
     price = np.full(len(work.rows), NULL, np.int32)
-    rows, read, write = reported
-    chosen = events.roles("hardware/")[rows]
-    rows, read, write = rows[chosen], read[chosen], write[chosen]
+    chosen = events.roles("hardware/")[reported[0]]
+    rows, flops, read, write = (column[chosen] for column in reported)
     place = np.searchsorted(work.rows, rows)
     only_writes = events.roles("hardware/memset") | _copies(events, _TO_DEVICE)
     only_reads = _copies(events, _FROM_DEVICE)
+    work.numbers["flops"][place] = flops
     work.numbers["read_bytes"][place] = np.where(only_writes[rows], 0, read)
     work.numbers["write_bytes"][place] = np.where(only_reads[rows], 0, write)
     for kind, family in _REPORTED_FAMILY.items():
         of_kind = place[events.roles(f"hardware/{kind}")[rows]]
         if len(of_kind):
             price[of_kind] = book.code(Cost(None, None, None, None, family, "reported", None))
-    return price
+    return price, place[price[place] == NULL]
+
+
+def _name_counted(book: PriceBook, counted: npt.NDArray[np.intp], price: Codes) -> None:
+    """Say of kernels that their device counted them; the family stays that of their op."""
+    for code in np.unique(price[counted]).tolist():
+        family = None if code == NULL else book.prices[code].family
+        alike = counted[price[counted] == code]
+        price[alike] = book.code(Cost(None, None, None, None, family, "reported", None))
+
+
+def _price_kernels(
+    events: Events, links: Links, work: _Work, book: PriceBook, price: Codes
+) -> None:
+    """Take what the compiled graph says that a kernel moves, where no formula knows better."""
+    graphs = links.graphs
+    if graphs.kernel is None or graphs.called is None:
+        return
+    codes = [NULL] * len(graphs.kernels)
+    for number, kernel in enumerate(graphs.kernels):
+        read, write = kernel.read_bytes, kernel.write_bytes
+        if read is not None or write is not None:
+            codes[number] = book.code(Cost(None, read, write, None, None, "compiler", None))
+    code = np.where(graphs.called, np.array([*codes, NULL], np.int32)[graphs.kernel], NULL)
+    known = code[work.rows] != NULL
+    price[known] = code[work.rows[known]]
+    for name in ("read_bytes", "write_bytes"):
+        column = work.numbers[name]
+        column[known] = _or_else(column[known], book.column(name)[price[known]])
+    ops = np.flatnonzero((code != NULL) & events.roles("framework/op"))
+    unknown = (book.column("read_bytes") == UNKNOWN)[book.price[ops]]
+    book.price[ops[unknown]] = code[ops[unknown]]
 
 
 def _copies(events: Events, directions: tuple[str, ...]) -> Bools:
@@ -144,7 +185,11 @@ def _divide(
     for name, column in work.numbers.items():
         amount = book.column(name)[price[place]]
         share = (np.rint(amount * high) - np.rint(amount * low)).astype(np.int64)
-        column[place] = np.where(amount == UNKNOWN, UNKNOWN, share)
+        column[place] = _or_else(column[place], np.where(amount == UNKNOWN, UNKNOWN, share))
+
+
+def _or_else(stated: Ints, computed: Ints) -> Ints:
+    return np.where(stated == UNKNOWN, computed, stated)
 
 
 def _brackets(duration: Ints, group: Rows) -> tuple[npt.NDArray[np.float64], ...]:

@@ -45,7 +45,15 @@ DENSE: dict[str, Any] = {
 SPARSE = ("correlation", "sequence", "external_id", "device", "stream", "call_stack", "flow")
 """In-memory columns that most events lack."""
 
-RECORDED_TEXTS = ("module_class", "graph_id", "reason", "stack")
+RECORDED_TEXTS = (
+    "module_class",
+    "graph_id",
+    "reason",
+    "stack",
+    "device_name",
+    "queue",
+    "queue_kind",
+)
 """Texts that only a capture's own rows bring along, as columns of the event table."""
 
 _SPOOLED: dict[str, Any] = {
@@ -57,6 +65,8 @@ _SPOOLED: dict[str, Any] = {
     "alloc_bytes": pa.int64(),
     "device_allocated": pa.int64(),
     "device_reserved": pa.int64(),
+    "modelled_start_ns": pa.int64(),
+    "modelled_duration_ns": pa.int64(),
     "attributes": pa.string(),
 }
 SPOOLED = pa.schema(_SPOOLED)
@@ -269,10 +279,16 @@ class Places:
 
 
 CPU_DEVICE = -2
+RECORDED_DEVICE = -16
+"""Devices that a capture names itself count down from here, by code of their name."""
+RECORDED_STREAM = 1 << 30
+"""Their queues count up from here."""
 
 __all__ = [
     "CPU_DEVICE",
     "NULL",
+    "RECORDED_DEVICE",
+    "RECORDED_STREAM",
     "RECORDED_TEXTS",
     "SPOOLED",
     "SURROGATE",

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_explorer.collectors.attribution import Reported
 from neuron_explorer.collectors.events import (
     RECORDED_TEXTS,
     SPOOLED,
@@ -28,11 +29,26 @@ _COLUMNS: dict[str, Any] = {
     "graph_id": pa.string(),
     "reason": pa.string(),
     "stack": pa.string(),
+    "device_name": pa.string(),
+    "queue": pa.string(),
+    "queue_kind": pa.string(),
+    "correlation": pa.int64(),
+    "correlation_space": pa.int64(),
+    "read_bytes": pa.int64(),
+    "write_bytes": pa.int64(),
+    "flops": pa.int64(),
+    "modelled_start_ns": pa.int64(),
+    "modelled_duration_ns": pa.int64(),
     "attributes": pa.string(),
 }
 RECORDED = pa.schema(_COLUMNS)
 """`layer/kind` of `schema.KINDS`, Unix ns on torch's clock, native thread id, and columns of
-the event table as they stand there. Only `role`, `name` and `start_ns` are never NULL."""
+the event table as they stand there. Only `role`, `name` and `start_ns` are never NULL.
+`correlation_space` tells the ids of one source from those of another, and of torch's own."""
+
+_SPACE = -(1 << 61)
+"""Correlation ids of a space lie in memory from here on, so that they equal no other's."""
+_SPACE_SIZE = 1 << 48
 
 
 def recorded_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -47,8 +63,26 @@ def recorded_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), RECORDED)
 
 
-def append_recorded(buffer: EventBuffer, table: pa.Table, base_ns: int, pid: str) -> None:
+def as_recorded(columns: Mapping[str, Any]) -> pa.Table:
+    """A table of `RECORDED` from whole columns; what is not named is NULL."""
+    rows = len(columns["role"])
+    arrays: list[Column] = []
+    for field in RECORDED:
+        column = columns.get(field.name)
+        if column is None:
+            arrays.append(pa.nulls(rows, field.type))
+        elif isinstance(column, pa.Array | pa.ChunkedArray):
+            arrays.append(column.cast(field.type))
+        else:
+            arrays.append(pa.array(column, field.type))
+    return pa.table(arrays, schema=RECORDED)
+
+
+def append_recorded(buffer: EventBuffer, table: pa.Table, base_ns: int, pid: str) -> Reported:
     """Add the rows to a buffer, on the threads that the trace's own events have.
+
+    Returns:
+        Rows, FLOPs and the bytes that each reads and writes, of those that say so.
 
     Args:
         buffer: Where the events of the trace lie already.
@@ -71,7 +105,12 @@ def append_recorded(buffer: EventBuffer, table: pa.Table, base_ns: int, pid: str
     for name in RECORDED_TEXTS:
         codes = names.recorded[name].codes(table[name])
         sparse[name] = np.where(codes < 0, missing, codes)
+    sparse["correlation"] = _correlations(table)
+    first = buffer.rows
     buffer.append(dense, sparse, _spooled(table))
+    flops, read, write = (_integers(table[n]) for n in ("flops", "read_bytes", "write_bytes"))
+    told = np.flatnonzero((flops != UNKNOWN) | (read != UNKNOWN) | (write != UNKNOWN))
+    return told + first, flops[told], read[told], write[told]
 
 
 def _tracks(tid: Column, pid: str) -> Column:
@@ -83,6 +122,12 @@ def _tracks(tid: Column, pid: str) -> Column:
         pa.array([*texts, f"{pid}\t"], pa.string()),
     )
     return tracks.cast(pa.string())
+
+
+def _correlations(table: pa.Table) -> Ints:
+    given, space = _integers(table["correlation"]), _integers(table["correlation_space"])
+    moved = _SPACE + space * _SPACE_SIZE + given
+    return np.where((given == UNKNOWN) | (space == UNKNOWN), given, moved)
 
 
 def _integers(column: Column) -> Ints:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_explorer.collectors.attribution import Reported
 from neuron_explorer.collectors.events import (
     CPU_DEVICE,
     SPOOLED,
@@ -65,7 +66,7 @@ class TableReader:
         self.marks: list[Mark] = []
         self.categories: set[str] = set()
         self.raw_duration: dict[int, int] = {}
-        self.reported: list[tuple[Ints, Ints, Ints]] = []
+        self.reported: list[Reported] = []
         self.issues = issues
         self._phases = Interner()
         self._roles: dict[int, int] = {}
@@ -221,16 +222,17 @@ class TableReader:
         )
         rows = np.flatnonzero(pc.or_(pc.is_valid(read), pc.is_valid(write)).to_numpy())
         if len(rows):
+            flops = np.full(len(rows), UNKNOWN, np.int64)
             self.reported.append(
-                (rows + self.buffer.rows, integers(read)[rows], integers(write)[rows])
+                (rows + self.buffer.rows, flops, integers(read)[rows], integers(write)[rows])
             )
 
-    def reported_bytes(self) -> tuple[Ints, Ints, Ints]:
-        """Rows, and the bytes the trace states each reads and writes (UNKNOWN where not)."""
+    def reported_costs(self) -> Reported:
+        """Rows, and the FLOPs and bytes that the trace states of each (UNKNOWN where not)."""
         empty = np.empty(0, np.int64)
-        parts = self.reported or [(empty, empty, empty)]
-        rows, read, write = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return rows, read, write
+        parts = self.reported or [(empty, empty, empty, empty)]
+        rows, flops, read, write = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return rows, flops, read, write
 
 
 def nanoseconds(column: Column) -> Ints:
@@ -279,8 +281,10 @@ def _spooled(table: pa.Table, category: Codes, correlation: Ints) -> pa.RecordBa
         "correlation": pa.array(correlation, pa.int64(), mask=recorded),
     }
     for name in SPOOLED.names:
-        if name not in columns:
+        if name not in columns and name in table.column_names:
             columns[name] = table[name].combine_chunks()
+        elif name not in columns:  # what only a capture's own rows have
+            columns[name] = pa.nulls(table.num_rows, SPOOLED.field(name).type)
     return pa.record_batch([columns[name] for name in SPOOLED.names], schema=SPOOLED)
 
 

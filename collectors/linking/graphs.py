@@ -180,7 +180,9 @@ def link_graphs(
     if calls.any():
         _read_calls(events, parent, giver, calls, _Finder(known, found, owners))
     work = np.flatnonzero(events.roles("hardware/") & (giver >= 0))
-    found.graph[work] = found.graph[giver[work]]
+    # a device's own word for its graph counts
+    unnamed = work[found.graph[work] == NULL]
+    found.graph[unnamed] = found.graph[giver[unnamed]]
     found.compiling[work] = found.compiling[giver[work]]
     return found
 

@@ -61,7 +61,7 @@ def phases(events: Events, parent: Rows, in_module: Bools) -> SmallCodes:
     found[in_module | _under(parent, numbered)] = code["forward"]
     found[_under(parent, reading)] = code["input"]
     found[_under(parent, _autograd(events))] = code["backward"]
-    found[_under(parent, optimizer)] = code["optimizer"]
+    found[_begun_in(events, parent, optimizer)] = code["optimizer"]
     return found
 
 
@@ -84,6 +84,20 @@ def recomputed(events: Events, parent: Rows) -> Bools:
 
 def _autograd(events: Events) -> Bools:
     return events.backward | events.named(lambda name: name.startswith("autograd::engine"))
+
+
+def _begun_in(events: Events, parent: Rows, marks: Bools) -> Bools:
+    """Rows that began while a mark around them ran.
+
+    A step that a hook of the optimizer begins lies under the optimizer's row, and outlasts it.
+    """
+    around = nearest(parent, marks, include_self=True)
+    inside = np.flatnonzero(around != NONE)
+    begun: Bools = np.zeros(len(events), np.bool_)
+    mark = around[inside]
+    open_ = events.duration[mark] == UNKNOWN
+    begun[inside] = open_ | (events.start[inside] <= events.end(mark))
+    return begun
 
 
 def _under(parent: Rows, marks: Bools) -> Bools:

@@ -175,6 +175,22 @@ def test_steps_and_phases(tmp_path: Path) -> None:
     assert phases["aten::plain"] == "other"
 
 
+def test_a_step_that_a_hook_of_the_optimizer_begins_is_no_optimizer(tmp_path: Path) -> None:
+    found = linked(
+        tmp_path,
+        [
+            host("user_annotation", "ProfilerStep#3", 0, 65),
+            host("user_annotation", "Optimizer.step#Adam.step", 50, 20),
+            op("aten::addcdiv_", 52, 5),
+            host("user_annotation", "ProfilerStep#4", 65, 100),
+            op("aten::zero_", 66, 2),
+            op("aten::next", 80, 5),
+        ],
+    )
+    phases = {name: found[name]["phase"] for name in ("aten::addcdiv_", "aten::zero_", "aten::next")}
+    assert list(phases.values()) == ["optimizer", "optimizer", "other"]
+
+
 def test_a_launch_that_outlasts_its_op_still_belongs_to_it(tmp_path: Path) -> None:
     events = [op("aten::add", 0, 10), launch(9, 1) | {"dur": 5}, kernel("k", 20, 5, 1)]
     found = linked(tmp_path, events)
