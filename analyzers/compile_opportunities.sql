@@ -2,7 +2,7 @@
 -- title = "Eager ops a compiler would fuse: {op_text}"
 -- question = "Which runs of eager ops would become one kernel under torch.compile?"
 -- severity = "warning"
--- needs = ["work", "shapes", "cost"]
+-- needs = ["measured", "work", "shapes", "cost"]
 -- message = """
 -- In {say_runs} of up to {longest_run:count} eager ops[[ at {line_range}]] \
 -- ({device_time_ns:ns}), {bytes_saved:bytes}[[ of {bytes:bytes}]] could be spared: \

@@ -2,7 +2,7 @@
 -- title = "Device idle: {cause_text}"
 -- question = "Why does the device stand still while the program runs?"
 -- severity = "warning"
--- needs = ["hardware"]
+-- needs = ["hardware", "measured"]
 -- message = """
 -- {device} stands still {device_idle_share:share} of its {span_ns:ns}; for {idle_ns:ns} of that \
 -- {cause_text} (gaps: {gaps:count}, longest {longest_ns:ns}[[, spread over {spread_lines:count} \

@@ -2,7 +2,7 @@
 -- title = "{say_title}: {op_names}"
 -- question = "Which source lines run eager ops on the memory side of the roofline?"
 -- severity = "warning"
--- needs = ["work", "cost", "chip"]
+-- needs = ["measured", "work", "cost", "chip"]
 -- message = """
 -- {op_names}[[ on {input_shapes}]]: {bytes:bytes} in {device_time_ns:ns} by {say_count}, \
 -- {roof_share:share} of the memory roof of {chip} ({peak_bytes_per_s:rate}). {say_judgement} \

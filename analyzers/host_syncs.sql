@@ -2,7 +2,7 @@
 -- title = "{say_title}: {sync_call}"
 -- question = "Which lines make the host wait for the device in the middle of a step?"
 -- severity = "warning"
--- needs = ["waits"]
+-- needs = ["waits", "measured"]
 -- message = """
 -- [[{sync_call} stops the host for {wait_ns:ns}, {wait_share:share} of the device's span \
 -- ({say_calls}).]] [[Behind {bubbles:count} of them nothing was queued: the device stood still \

@@ -2,7 +2,7 @@
 -- title = "Kernels cheaper than their launches: {place}"
 -- question = "Where does the device wait for launches of kernels that are soon over?"
 -- severity = "warning"
--- needs = ["hardware", "runtime"]
+-- needs = ["hardware", "runtime", "measured"]
 -- message = """
 -- {launches:count} launches[[ (steps: {steps:count})]] of kernels of {mean_kernel_ns:ns} on \
 -- average: the calls alone take the host {launch_ns:ns}, the kernels {device_time_ns:ns}. The \

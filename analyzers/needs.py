@@ -33,6 +33,19 @@ NEEDS: dict[str, Need] = {
         "no device events in this trace (capture with the device's activity, such as"
         " activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
     ),
+    "measured": Need(
+        "SELECT 1 FROM (SELECT count(*) AS rows, count(*) FILTER"
+        " (WHERE ends_with(device, 'dry run)')) AS dry FROM events) WHERE rows > 0 AND dry = 0",
+        "the measured times of a dry run are those of this machine (modelled_work has the chip's)",
+    ),
+    "modelled": Need(
+        "SELECT 1 FROM modelled_work LIMIT 1",
+        "no modelled times in this trace (neuron-explorer run --dryrun trn2 SCRIPT gives them)",
+    ),
+    "privateuse": Need(
+        "SELECT 1 FROM events WHERE regexp_matches(device, '^(privateuseone|neuron)(:|$)') LIMIT 1",
+        "no device of a PrivateUse1 back end in this trace (only such a one hands ops to the CPU)",
+    ),
     "runtime": Need(
         _of_layer("runtime"),
         "no runtime events in this trace (capture with the device's activity, such as"
@@ -53,6 +66,10 @@ NEEDS: dict[str, Need] = {
         _with("input_shapes"),
         "no shapes in this trace (capture with record_shapes=True)",
     ),
+    "strides": Need(
+        _with("input_strides"),
+        "no strides in this trace (capture with record_shapes=True, by PyTorch 2.2 or later)",
+    ),
     "cost": Need(
         "SELECT 1 FROM work WHERE bytes IS NOT NULL AND kind NOT IN ('memcpy', 'memset') LIMIT 1",
         "no known bytes in this trace (capture with record_shapes=True)",
@@ -64,6 +81,20 @@ NEEDS: dict[str, Need] = {
     "source": Need(
         _with("source_file"),
         "no source lines in this trace (capture with with_stack=True)",
+    ),
+    "modules": Need(
+        _with("module"),
+        "no modules in this trace (capture with neuron_explorer.profile, or with_stack=True)",
+    ),
+    "input_waits": Need(
+        "SELECT 1 FROM events WHERE layer = 'host' AND kind = 'input_wait'"
+        " AND duration_ns IS NOT NULL LIMIT 1",
+        "no reads of a DataLoader in this trace (only a loop over one has them)",
+    ),
+    "collector": Need(
+        "SELECT 1 FROM events WHERE layer = 'host' AND kind = 'gc' LIMIT 1",
+        "no collector pauses in this trace (capture with neuron_explorer.profile; none may have"
+        " happened)",
     ),
     "python_frames": Need(
         _of_layer("python"),
@@ -81,6 +112,17 @@ NEEDS: dict[str, Need] = {
         _of_layer("compiler"),
         "no compilations in this trace (capture with neuron_explorer.profile while torch.compile"
         " runs)",
+    ),
+    "compile_times": Need(
+        "SELECT 1 FROM compilations WHERE kind = 'compile' AND duration_ns IS NOT NULL LIMIT 1",
+        "no compilation in this trace (capture with neuron_explorer.profile while torch.compile"
+        " compiles)",
+    ),
+    "breaks": Need(
+        "SELECT 1 FROM events WHERE layer = 'compiler' AND kind IN ('compile', 'graph_break')"
+        " AND graph_id IS NOT NULL LIMIT 1",
+        "no graph breaks were recorded (capture with neuron_explorer.profile while torch.compile"
+        " compiles)",
     ),
     "collectives": Need(
         "SELECT 1 FROM collectives LIMIT 1",

@@ -84,12 +84,17 @@ class Batch:
 class QueueSource(Protocol):
     """Records one device's queues."""
 
-    name: str
-    """Of the source, for messages and metadata."""
-    device: str
-    """As torch names it: `neuron:0`."""
-    queues: Mapping[str, QueueKind]
-    """Kind of each queue, by its name."""
+    @property
+    def name(self) -> str:
+        """Of the source, for messages and metadata."""
+
+    @property
+    def device(self) -> str:
+        """As torch names it: `neuron:0`."""
+
+    @property
+    def queues(self) -> Mapping[str, QueueKind]:
+        """Kind of each queue, by its name."""
 
     def start(self) -> None:
         """Begin to record."""

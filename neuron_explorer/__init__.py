@@ -10,8 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from neuron_explorer.collectors.capture.compiler import (
+        enable_compile_sources as enable_compile_sources,
+    )
     from neuron_explorer.collectors.capture.session import profile as profile
     from neuron_explorer.collectors.capture.window import trace_handler as trace_handler
+    from neuron_explorer.collectors.dryrun import dryrun as dryrun
+    from neuron_explorer.collectors.queue_sources import (
+        register_queue_source as register_queue_source,
+    )
     from neuron_explorer.errors import NeuronExplorerError as NeuronExplorerError
     from neuron_explorer.findings import Finding as Finding
     from neuron_explorer.loading import load as load
@@ -22,8 +29,11 @@ __all__ = [
     "NeuronExplorerError",
     "Trace",
     "__version__",
+    "dryrun",
+    "enable_compile_sources",
     "load",
     "profile",
+    "register_queue_source",
     "trace_handler",
 ]
 
@@ -33,8 +43,11 @@ _HOME = {
     "Finding": "neuron_explorer.findings",
     "NeuronExplorerError": "neuron_explorer.errors",
     "Trace": "neuron_explorer.trace",
+    "dryrun": "neuron_explorer.collectors.dryrun",
+    "enable_compile_sources": "neuron_explorer.collectors.capture.compiler",
     "load": "neuron_explorer.loading",
     "profile": "neuron_explorer.collectors.capture.session",
+    "register_queue_source": "neuron_explorer.collectors.queue_sources",
     "trace_handler": "neuron_explorer.collectors.capture.window",
 }
 

@@ -55,6 +55,11 @@ Chip = Annotated[
 Raw = Annotated[
     bool, typer.Option("--raw", help="Times as recorded, even where the import repaired them.")
 ]
+_MINE = "Is your own code wherever it lies; repeatable."
+Plumbing = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATH|PACKAGE", help="Is only passed through, like torch; repeatable."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no remarks.")]
 
 
@@ -102,7 +107,7 @@ def _options(
     epilog=_examples(
         "import trace.json.gz -o trace.parquet",
         "import rank0.json rank1.json -o traces",
-        "import --user-code /opt/ours --costs our_ops.py trace.json",
+        "import --mine /opt/ours --costs our_ops.py trace.json",
     ),
 )
 def import_(  # noqa: PLR0913  one parameter an option
@@ -112,10 +117,11 @@ def import_(  # noqa: PLR0913  one parameter an option
         Path | None,
         typer.Option("--output", "-o", help="Default: trace.parquet; for several files traces/."),
     ] = None,
-    user_code: Annotated[
+    mine: Annotated[
         list[str] | None,
-        typer.Option(metavar="PREFIX", help="Paths that begin so are your own code; repeatable."),
+        typer.Option("--mine", "--user-code", metavar="PATH|PACKAGE", help=_MINE),
     ] = None,
+    plumbing: Plumbing = None,
     costs: Annotated[
         Path | None, typer.Option(help="Cost formulas of your own ops: a Python file, executed.")
     ] = None,
@@ -133,7 +139,7 @@ def import_(  # noqa: PLR0913  one parameter an option
     from neuron_explorer.reports import console
 
     as_json = report_format(form, json=json) is Format.JSON
-    options = importing.import_options(user_code or [], costs)
+    options = importing.import_options(mine or [], plumbing or [], costs)
     with progress_bar(quiet=quiet) as progress:
         done = importing.import_all(files, output, progress, options)
     if as_json:
@@ -310,9 +316,10 @@ def calibrate(*, form: Form = None, json: Json = False, quiet: Quiet = False) ->
         "run train.py --epochs 1",
         "run --steps 5 --wait 10 -o runs/trace.parquet train.py",
         "run -m package.train",
+        "run --dryrun trn2 train.py",
     ),
 )
-def run(
+def run(  # noqa: PLR0913  one parameter an option
     target: Annotated[list[str], typer.Argument(metavar="SCRIPT [ARGS]...", show_default=False)],
     *,
     output: Annotated[
@@ -323,15 +330,36 @@ def run(
         int | None, typer.Option(min=1, help="Optimizer steps to record; default: everything.")
     ] = None,
     wait: Annotated[int, typer.Option(min=0, help="Steps to leave out before those.")] = 0,
+    mine: Annotated[list[str] | None, typer.Option(metavar="PATH|PACKAGE", help=_MINE)] = None,
+    plumbing: Plumbing = None,
+    dryrun: Annotated[
+        str | None,
+        typer.Option(metavar="CHIP", help="Give it a `neuron` device, run here, modelled as CHIP."),
+    ] = None,
+    execute: Annotated[
+        bool,
+        typer.Option("--execute/--no-execute", help="Dry run: compute values, or shapes only."),
+    ] = True,
     quiet: Quiet = False,
 ) -> int:
     """Record a script without changing it.
 
     It runs as `python SCRIPT ARGS` would, and its exit code is kept. Needs torch.
+
+    With --dryrun trn2 the script finds a `neuron` device (`model.to("neuron")`, or
+    torch.accelerator): ops run on this CPU, and each has the time that the chip would need.
     """
     from neuron_explorer.commands.run import run_target
 
-    return run_target(target, output=output, module=module, steps=(steps, wait), quiet=quiet)
+    return run_target(
+        target,
+        output=output,
+        module=module,
+        steps=(steps, wait),
+        owners=(mine or (), plumbing or ()),
+        dry_run=(dryrun, execute),
+        quiet=quiet,
+    )
 
 
 @app.command(epilog=_examples("demo -o trace.parquet"))

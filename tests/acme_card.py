@@ -72,7 +72,8 @@ class Card:
 
     def timestamp(self) -> int:
         self._readings += 1
-        return self.at(time.time_ns()) + self.jitter_ns * (-1) ** self._readings
+        off = self.jitter_ns if self._readings % 2 else -self.jitter_ns
+        return self.at(time.time_ns()) + off
 
     def launch(self, queue: str, name: str, **counted: Any) -> int:
         """Put a kernel or a copy on a queue."""
@@ -115,11 +116,11 @@ class Card:
         return taken
 
 
-class _Sends(TorchDispatchMode):
+class _Sends(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Launches something on the card for each operator that runs."""
 
     def __init__(self, card: Card) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._card, self._turn = card, 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -90,6 +90,8 @@ for name in neuron_explorer.__all__:
 """
     lines = python(code, tmp_path).splitlines()
     assert [line.split()[0] for line in lines] == [
+        "neuron_explorer.dryrun",
+        "neuron_explorer.enable_compile_sources",
         "neuron_explorer.profile",
         "neuron_explorer.trace_handler",
     ]

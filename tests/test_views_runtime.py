@@ -173,6 +173,7 @@ def test_fallbacks_of_a_private_device_are_found_both_ways(tmp_path: Path) -> No
                 "source_file": "/m.py",
                 "source_line": 7,
                 "count": 1,
+                "device": device,
                 "duration_ns": 100,
                 "copied_bytes": 128,
                 "recognised_by": "to_cpu",
@@ -184,12 +185,31 @@ def test_fallbacks_of_a_private_device_are_found_both_ways(tmp_path: Path) -> No
                 "source_file": "/m.py",
                 "source_line": 8,
                 "count": 1,
+                "device": device,
                 "duration_ns": 100,
                 "copied_bytes": 64,
                 "recognised_by": "copyout",
                 "first_event_id": 5,
             },
         ]
+
+
+def test_a_fallback_that_its_device_marks_counts_once(tmp_path: Path) -> None:
+    marked = row(
+        "host",
+        "slice",
+        11,
+        98,
+        name="aten::isin executed via CPU fallback",
+        pid=1,
+        tid=1,
+        source_file="/m.py",
+        source_line=7,
+        attributes={"copied_bytes": 64},
+    )
+    found = ask(tmp_path, [*fallen("neuron:0"), marked], "FROM fallbacks ORDER BY op_name")
+    seen = [(r["op_name"], r["recognised_by"], r["count"], r["copied_bytes"]) for r in found]
+    assert seen == [("aten::isin", "marked", 1, 64), ("aten::kthvalue", "copyout", 1, 64)]
 
 
 def test_other_devices_have_no_fallbacks(tmp_path: Path) -> None:

@@ -146,19 +146,19 @@ class TracedLines:
         return on_call, on_event
 
 
-def rest() -> TraceFunction | None:
+def rest() -> Any:
     """Stop tracing the calling thread for a while, where this module traces it.
 
     A compilation makes millions of calls and runs no model code.
     """
-    traced_by: TraceFunction | None = sys.gettrace()
+    traced_by: Any = sys.gettrace()
     if getattr(traced_by, "__module__", None) != __name__:
         return None
     sys.settrace(None)
     return traced_by
 
 
-def resume(traced_by: TraceFunction | None) -> None:
+def resume(traced_by: Any) -> None:
     """Trace again what `rest()` gave; a trace function set meanwhile stays."""
     if traced_by is not None and sys.gettrace() is None:
         sys.settrace(traced_by)

@@ -34,6 +34,10 @@ class Run:
     """Paths or packages that are the user's own code; as in `profile()`."""
     plumbing: tuple[str, ...] = ()
     """Those that are nobody's; as in `profile()`."""
+    dry_run: str | None = None
+    """Chip to give the script as a `neuron` device that is not there."""
+    execute: bool = True
+    """Whether the dry run computes values."""
 
 
 def run(request: Run) -> tuple[int, list[Path]]:
@@ -44,10 +48,16 @@ def run(request: Run) -> tuple[int, list[Path]]:
 
     Raises:
         UsageError: The script does not exist.
+        DeviceError: There is no such dry run, or it cannot be here.
         OutputError: The output cannot be written; nothing has run then.
     """
     if not request.module and not Path(request.target).is_file():
         raise UsageError(f"{request.target} is no script", hint="name a file, or -m MODULE")
+    if request.dry_run is not None:
+        # torch has to know of the device before the script asks for one
+        from neuron_explorer.collectors.dryrun import dryrun
+
+        dryrun(request.dry_run, execute=request.execute)
     with ExitStack() as stack:
         session = stack.enter_context(
             profile(

@@ -61,6 +61,8 @@ class Beside:
         remarks = list(self.remarks)
         if lines is not None and lines.facts.get("truncated"):
             remarks.append(("lines_truncated", f"after {lines.facts.get('marks')} marks", 1))
+        # what a companion says of its rows it knows once it has made them
+        recorded = rows_of(self.companions, clock)
         said = self.facts | {k: value for c in self.companions for k, value in c.facts().items()}
         return ImportOptions(
             owners=self.owners,
@@ -69,7 +71,7 @@ class Beside:
             call_lines=facts.call_lines,
             lines=lines,
             dropped_names=frozenset({MARK}),
-            recorded=rows_of(self.companions, clock),
+            recorded=recorded,
             compiled_graphs=known_graphs(),
             capture=said,
             remarks=[*remarks, *(remark for c in self.companions for remark in c.remarks())],

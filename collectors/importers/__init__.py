@@ -189,7 +189,8 @@ def _gather(
     reader = trace.reader
     events = reader.buffer.freeze()
     tracks = _tracks(trace)
-    _roles_by_process(events, trace, tracks)
+    recorded = 0 if options.recorded is None else options.recorded.num_rows
+    _roles_by_process(events, trace, tracks, len(events) - recorded)
     places = _places(events, trace, tracks)
     _restore_names(events, facts.base_ns, options.true_names)
     _report_lost_names(events, issues)
@@ -249,13 +250,19 @@ def _tracks(trace: ChromeTrace) -> list[Track]:
     return [Track(pid, tid, threads.get((pid, tid))) for pid, tid in pairs]
 
 
-def _roles_by_process(events: Events, trace: ChromeTrace, tracks: list[Track]) -> None:
-    """Slices without a category take their role from the process they stand in."""
+def _roles_by_process(
+    events: Events, trace: ChromeTrace, tracks: list[Track], rows_of_trace: int
+) -> None:
+    """Slices without a category take their role from the process they stand in.
+
+    Rows of a capture come behind those of the trace, and say what they are.
+    """
     labels, roles = trace.reader.labels.process, events.names.role
     found = [process_role(labels.get(track.pid_raw)) for track in tracks]
     if all(role == UNKNOWN_ROLE for role in found):
         return
-    rows = np.flatnonzero(events.role == roles.code("/".join(UNKNOWN_ROLE)))
+    without = events.role[:rows_of_trace] == roles.code("/".join(UNKNOWN_ROLE))
+    rows = np.flatnonzero(without)
     pairs = events.track[rows].astype(np.int64) << 32 | (events.name[rows] + 1)
     distinct, place = np.unique(pairs, return_inverse=True)
     names = [*events.names.name.texts, ""]

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from neuron_explorer.reports import console, formats, layout
-from neuron_explorer.reports.evidence import AS_RECORDED, device_names
+from neuron_explorer.reports.evidence import AS_RECORDED, device_names, modelled_steps
 from neuron_explorer.reports.overview import Overview, Recorded, Row
 from neuron_explorer.reports.tables import markdown_text
 from neuron_explorer.reports.text import NARROW, header, steps
@@ -23,6 +23,7 @@ def info_text(seen: Overview, page: console.Page) -> str:
         *_health(seen),
         *_layers(seen, page.width),
         *_recorded(seen),
+        *_constants(seen),
         *_issues(seen),
     ]
     return console.render(parts, page)
@@ -34,6 +35,7 @@ def info_markdown(seen: Overview) -> str:
     lines += [
         f"- devices: {markdown_text(device_names(seen))}",
         f"- steps: {steps(seen)}",
+        *([f"- modelled: {said}"] if (said := modelled_steps(seen)) else []),
         *([f"- times: {AS_RECORDED}"] if seen.raw else []),
         f"- busy: {formats.share(seen.busy_share)}",
         f"- health: **{seen.status}**",
@@ -42,6 +44,7 @@ def info_markdown(seen: Overview) -> str:
     lines += ["", "| layer | kind | events |", "| --- | --- | ---: |"]
     lines += [f"| {r['layer']} | {r['kind']} | {formats.count(r['events'])} |" for r in seen.layers]
     lines += ["", *(f"- {each.name}: {_amount(each, seen)}" for each in seen.recorded)]
+    lines += [f"- modelled from {n}: {markdown_text(s)}" for n, s in seen.sources.items()]
     lines += [f"- {markdown_text(_issue(row))}" for row in seen.issues]
     return "\n".join(lines) + "\n"
 
@@ -115,6 +118,12 @@ def _base(each: Recorded, seen: Overview) -> str:
         return " events"
     ops = max(every.count for every in seen.recorded if every.name != "memory")
     return "" if each.name == "ops" else f" of {formats.count(ops)} ops"
+
+
+def _constants(seen: Overview) -> Iterator[RenderableType]:
+    if seen.sources:
+        yield layout.heading("modelled from")
+        yield layout.pairs([(name, layout.text(said)) for name, said in seen.sources.items()], 2)
 
 
 def _issues(seen: Overview) -> Iterator[RenderableType]:

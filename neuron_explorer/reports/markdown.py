@@ -7,7 +7,14 @@ from html import escape
 
 from neuron_explorer.findings import Finding
 from neuron_explorer.reports import formats
-from neuron_explorer.reports.evidence import AS_RECORDED, device_names, headline, saving, where
+from neuron_explorer.reports.evidence import (
+    AS_RECORDED,
+    device_names,
+    headline,
+    modelled_steps,
+    saving,
+    where,
+)
 from neuron_explorer.reports.judgement import Judgement
 from neuron_explorer.reports.overview import Overview
 from neuron_explorer.reports.tables import markdown_text as safe
@@ -33,6 +40,9 @@ def _header(seen: Overview) -> Iterator[str]:
     facts += [f"times {AS_RECORDED}"] if seen.raw else []
     yield " · ".join(facts)
     yield ""
+    if said := modelled_steps(seen):
+        yield f"modelled: {said}"
+        yield ""
 
 
 def _trust(seen: Overview) -> str:

@@ -38,6 +38,27 @@ class Steps:
 
 
 @dataclass(frozen=True)
+class Modelled:
+    """What a dry run says of the steps on the chip; nothing here is measured."""
+
+    device: str
+    steps: int
+    """Steps that the means are of; 0 = the whole capture, once."""
+    submissions: float
+    """Mean programs a step."""
+    compiled: float
+    """Those of them that are compiled graphs."""
+    mean_ns: int
+    """Mean span of a step (ns)."""
+    total_ns: int
+    """All spans together (ns)."""
+    memory_share: float | None
+    """Part of the programs' time that is bound so, 0 to 1."""
+    launch_share: float | None
+    compute_share: float | None
+
+
+@dataclass(frozen=True)
 class Overview:
     """Rows of the views, as they are, for whichever front end shows them."""
 
@@ -56,6 +77,10 @@ class Overview:
     recorded: Sequence[Recorded] = ()
     capture: Mapping[str, bool | None] = field(default_factory=dict)
     """Options as the trace names them; it need not name those that were on."""
+    modelled: Modelled | None = None
+    """Of a dry run."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each group of a dry run's constants is from."""
 
     @property
     def ranks(self) -> int:
@@ -111,9 +136,29 @@ def overview(trace: Trace, files: Sequence[str]) -> Overview:
         issues=_rows(trace, _ISSUES),
         recorded=_recorded(trace),
         capture=_capture(metadata.get("capture", [])),
+        modelled=_modelled(trace),
+        sources=_sources(metadata.get("capture", [])),
     )
 
 
+_MODELLED = """
+WITH counted AS (
+    SELECT * FROM modelled_steps
+    WHERE submissions > 0
+    QUALIFY step IS NOT NULL OR count(step) OVER () = 0
+)
+SELECT
+    any_value(device) AS device,
+    count(step) AS steps,
+    avg(submissions) AS submissions,
+    avg(compiled_programs) AS compiled,
+    CAST(round(avg(span_ns)) AS BIGINT) AS mean_ns,
+    CAST(sum(span_ns) AS BIGINT) AS total_ns,
+    sum(memory_bound_ns) / nullif(sum(program_ns), 0) AS memory_share,
+    sum(launch_bound_ns) / nullif(sum(program_ns), 0) AS launch_share,
+    sum(compute_bound_ns) / nullif(sum(program_ns), 0) AS compute_share
+FROM counted HAVING count(*) > 0
+"""
 _HEALTH = """
 SELECT rank, check_name, status, value, threshold, message FROM health
 ORDER BY CASE status WHEN 'bad' THEN 0 WHEN 'warn' THEN 1 ELSE 2 END, rank, check_name
@@ -156,6 +201,17 @@ def _rows(trace: Trace, query: str) -> tuple[Row, ...]:
 def _steps(trace: Trace) -> Steps:
     (row,) = _rows(trace, _STEPS)
     return Steps(**row)
+
+
+def _modelled(trace: Trace) -> Modelled | None:
+    found = _rows(trace, _MODELLED)
+    return Modelled(**found[0]) if found else None
+
+
+def _sources(options: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    sources = [s for o in options for s in (o.get("queue_sources") or {}).values()]
+    told = [source["facts"].get("constants") or {} for source in sources]
+    return {name: text for constants in told for name, text in constants.items()}
 
 
 def _recorded(trace: Trace) -> tuple[Recorded, ...]:

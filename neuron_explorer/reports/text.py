@@ -12,7 +12,13 @@ from rich.text import Text
 
 from neuron_explorer.findings import Finding
 from neuron_explorer.reports import console, formats, layout
-from neuron_explorer.reports.evidence import AS_RECORDED, saving, seen_in_short, where
+from neuron_explorer.reports.evidence import (
+    AS_RECORDED,
+    modelled_steps,
+    saving,
+    seen_in_short,
+    where,
+)
 from neuron_explorer.reports.judgement import Judgement
 from neuron_explorer.reports.overview import Overview
 
@@ -37,6 +43,8 @@ def header(seen: Overview, width: int) -> Iterator[RenderableType]:
     yield Text(formats.shorten(", ".join(map(formats.name, seen.files)), width), style="bold")
     rows = [("device", body) for body in _devices(seen, width)]
     rows += [("steps", Text(steps(seen)))]
+    if said := modelled_steps(seen):
+        rows.append(("modelled", layout.text(said)))
     if seen.raw:
         rows.append(("times", Text(AS_RECORDED)))
     rows += [("busy", _busy(seen, width)), ("health", health(seen))]
@@ -77,7 +85,9 @@ def _devices(seen: Overview, width: int) -> Iterator[Text]:
     if len(seen.devices) > len(shown):
         yield Text(f"and {len(seen.devices) - len(shown)} more", style="dim")
     if not shown:
-        yield Text("no work on any device")
+        dry_run = seen.modelled
+        none = "no work on any device"
+        yield Text(none if dry_run is None else f"{formats.name(dry_run.device)}  shapes only")
 
 
 def _chip(row: Mapping[str, object]) -> str:
@@ -85,6 +95,8 @@ def _chip(row: Mapping[str, object]) -> str:
     device, chip = str(row["device"]), row["chip"]
     if chip is not None:
         return "judged by this machine's CPU" if chip == device else formats.name(str(chip))
+    if device.endswith("dry run)"):
+        return "runs on this machine"
     if device == "cpu":
         return "chip unknown: neuron-explorer calibrate measures it"
     return "chip unknown: name it with --device"

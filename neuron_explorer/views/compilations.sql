@@ -1,5 +1,6 @@
 -- +++
--- doc = """What torch.compile did: compilations, graph breaks, recompilations, cache look-ups. A
+-- doc = """What torch.compile did: compilations, graph breaks, recompilations, cache look-ups; and
+-- programs that a device built for itself, as eager mode on Neuron does for each op. A
 -- recording by `profile()` has all of it since the process began to listen, so some rows are older
 -- than the window; an imported trace has only compilations and guard checks, without the rest."""
 --
@@ -8,6 +9,7 @@
 -- rank = "Distributed rank."
 -- kind = "compile, graph_break, recompile or cache_lookup."
 -- name = "Function that was compiled; cache that was asked."
+-- unit = "What a device's own program is made of: op, group or graph; NULL for torch.compile's."
 -- graph_id = "Compiled frame and its recompilation count: `2/0`."
 -- start_ns = "Start (ns)."
 -- duration_ns = "Duration; NULL for what only has a time (ns)."
@@ -48,6 +50,7 @@ SELECT
     e.rank,
     e.kind,
     e.name,
+    e.attributes ->> '$.unit' AS unit,
     e.graph_id,
     e.start_ns,
     e.duration_ns,

@@ -1,5 +1,6 @@
 -- +++
--- doc = "Which chip each device of the trace is, as far as its properties tell."
+-- doc = """Which chip each device of the trace is, as far as its properties tell. A device of a dry
+-- run is none, whatever `--device` says: its measured times are those of this machine."""
 -- materialize = true
 --
 -- [columns]
@@ -31,7 +32,7 @@ SELECT
     c.peak_flops
 FROM used AS u
 LEFT JOIN raw.device_chips AS d
-    ON u.rank = d.rank AND u.host = d.host
+    ON u.rank = d.rank AND u.host = d.host AND NOT ends_with(u.device, 'dry run)')
 LEFT JOIN raw.chips AS c ON d.chip = c.chip
 QUALIFY row_number() OVER (
     PARTITION BY u.rank, u.device

@@ -9,17 +9,31 @@
 -- source_file = "File of the model line."
 -- source_line = "Line of the model."
 -- count = "How often."
+-- device = "Device that handed them over; that of most of the work where there are several."
 -- duration_ns = "Sum of the ops' durations on the host, copies included (ns)."
 -- copied_bytes = "Bytes the copies inside moved, both ways; NULL where one is unknown (bytes)."
--- recognised_by = "to_cpu: torch's own fallback; copyout: a copy to the host inside the op."
+-- recognised_by = "marked: by the device; to_cpu: torch's own fallback; copyout: host copy inside."
 -- first_event_id = "First of the ops."
 -- +++
 -- torch's generic fallback calls aten::_to_cpu first. Neuron's own makes aten::to, whose copy
--- reads the device's memory, inside an op that does something else.
+-- reads the device's memory, inside an op that does something else. A dry run marks each one, as
+-- TorchNeuron's log does.
 WITH ranks AS (
-    SELECT DISTINCT rank
+    SELECT
+        rank,
+        mode(device) AS device
     FROM events
     WHERE regexp_matches(device, '^(privateuseone|neuron)(:|$)')
+    GROUP BY rank
+),
+
+marked AS (
+    SELECT
+        e.*,
+        split_part(e.name, ' ', 1) AS op_name,
+        try_cast(e.attributes ->> '$.copied_bytes' AS BIGINT) AS copied_bytes
+    FROM events AS e
+    WHERE e.layer = 'host' AND ends_with(e.name, ' executed via CPU fallback')
 ),
 
 ops AS (
@@ -83,19 +97,49 @@ copied AS (
             AND f.start_ns <= c.start_ns AND f.end_ns >= c.end_ns
     WHERE c.name = 'aten::copy_'
     GROUP BY f.rank, f.event_id
+),
+
+recognised AS (
+    SELECT
+        f.rank,
+        f.event_id,
+        f.name AS op_name,
+        f.source_file,
+        f.source_line,
+        f.duration_ns,
+        c.copied_bytes,
+        f.recognised_by
+    FROM fallen AS f
+    LEFT JOIN copied AS c ON f.rank = c.rank AND f.event_id = c.event_id
+    ANTI JOIN marked AS m
+        ON
+            f.rank = m.rank AND f.pid = m.pid AND f.tid = m.tid
+            AND f.start_ns <= m.start_ns AND f.end_ns >= m.end_ns
+    UNION ALL BY NAME
+    SELECT
+        rank,
+        event_id,
+        op_name,
+        source_file,
+        source_line,
+        duration_ns,
+        copied_bytes,
+        'marked' AS recognised_by
+    FROM marked
 )
 
 SELECT
-    f.rank,
-    f.name AS op_name,
-    f.source_file,
-    f.source_line,
+    r.rank,
+    r.op_name,
+    r.source_file,
+    r.source_line,
     count(*) AS count,
-    sum(f.duration_ns)::BIGINT AS duration_ns,
-    if(count(*) = count(c.copied_bytes), sum(c.copied_bytes), NULL)::BIGINT AS copied_bytes,
-    f.recognised_by,
-    min(f.event_id) AS first_event_id
-FROM fallen AS f
-LEFT JOIN copied AS c ON f.rank = c.rank AND f.event_id = c.event_id
-GROUP BY f.rank, f.name, f.source_file, f.source_line, f.recognised_by
-ORDER BY f.rank ASC, duration_ns DESC NULLS LAST, first_event_id ASC
+    d.device,
+    sum(r.duration_ns)::BIGINT AS duration_ns,
+    if(count(*) = count(r.copied_bytes), sum(r.copied_bytes), NULL)::BIGINT AS copied_bytes,
+    r.recognised_by,
+    min(r.event_id) AS first_event_id
+FROM recognised AS r
+INNER JOIN ranks AS d ON r.rank = d.rank
+GROUP BY r.rank, r.op_name, r.source_file, r.source_line, d.device, r.recognised_by
+ORDER BY r.rank ASC, duration_ns DESC NULLS LAST, first_event_id ASC

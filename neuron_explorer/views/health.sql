@@ -24,7 +24,9 @@ counted AS (
         count(*) FILTER (WHERE layer = 'meta' AND kind = 'unreadable') AS unreadable,
         count(*) FILTER (WHERE layer = 'hardware') AS hardware,
         count(*) FILTER (
+            -- a dry run that executes nothing has modelled times only
             WHERE layer = 'hardware' AND (start_ns IS NULL OR duration_ns IS NULL)
+            AND modelled_start_ns IS NULL
         ) AS lost,
         count(*) FILTER (WHERE layer = 'hardware' AND launch_id IS NOT NULL) AS launched,
         count(*) FILTER (WHERE layer = 'runtime') AS runtime_calls,

@@ -191,6 +191,7 @@ def test_json_has_the_stable_keys_and_whole_numbers() -> None:
         "files",
         "device",
         "steps",
+        "modelled",
         "health",
         "summary",
         "findings",

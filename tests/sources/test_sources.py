@@ -47,7 +47,6 @@ def test_labelled_ops_have_the_right_line(
     functions, lines = FLOORS[source]
     shares = f"function {total.function_share:.2%}, line {total.line_share:.2%}"
     report = f"Python {sys.version_info[:2]}, {source}: {total.ops} ops, {shares}"
-    print(report)
     assert total.function_share >= functions, report
     assert total.line_share >= lines, report
     assert total.dishonest == [], report

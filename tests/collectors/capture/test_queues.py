@@ -46,8 +46,8 @@ def register_from_docs(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the source that the documentation shows, with a card as the vendor's library."""
     (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     assert 30 <= len([line for line in code.splitlines() if line.strip()]) <= 45
-    monkeypatch.setitem(sys.modules, "acme_runtime", card)  # type: ignore[arg-type]
-    exec(compile(code, str(DOCS), "exec"), {"__name__": "docs"})  # noqa: S102
+    monkeypatch.setitem(sys.modules, "acme_runtime", card)
+    exec(compile(code, str(DOCS), "exec"), {"__name__": "docs"})
 
 
 class Source:
@@ -157,7 +157,8 @@ def test_the_documented_source_links_every_event_and_reports_drift_and_losses(
     kept = [n for n in range(1, launched + 1) if n % 100 != 1]
     for number, row in zip(kept, found, strict=True):
         assert row["name"] == OPS[(number - 1) % len(OPS)]
-        assert row["op"] is not None and row["launch"] is not None
+        assert row["op"] is not None
+        assert row["launch"] is not None
         assert row["source_file"].endswith("acme_card.py")
         assert row["step"] == (number - 1) // len(OPS)
         copies = row["name"] == "acme__to_copy"
@@ -191,7 +192,7 @@ def test_the_documented_source_links_every_event_and_reports_drift_and_losses(
     assert "acme" in check["message"]
 
 
-def test_a_clock_without_the_correction_would_be_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_without_the_correction_would_be_off() -> None:
     # what the test above would see if drift were not corrected: 50 ppm of 0.4 s
     card = Card(drift_ppm=50.0)
     later = card.origin_ns + 400_000_000
@@ -320,7 +321,7 @@ def test_an_end_before_its_start_and_an_unknown_end_are_unknown_durations(
 
 def test_a_registered_source_that_is_none_is_refused() -> None:
     with pytest.raises(UsageError, match="lacks queues, start"):
-        register_queue_source(SimpleNamespace(name="x", device="x:0"))  # type: ignore[arg-type]
+        register_queue_source(SimpleNamespace(name="x", device="x:0"))
     source = Source(Card())
     source.queues = {"compute 0": "tensor"}
     with pytest.raises(UsageError, match="unknown kind 'tensor'"):

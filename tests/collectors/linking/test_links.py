@@ -187,7 +187,9 @@ def test_a_step_that_a_hook_of_the_optimizer_begins_is_no_optimizer(tmp_path: Pa
             op("aten::next", 80, 5),
         ],
     )
-    phases = {name: found[name]["phase"] for name in ("aten::addcdiv_", "aten::zero_", "aten::next")}
+    phases = {
+        name: found[name]["phase"] for name in ("aten::addcdiv_", "aten::zero_", "aten::next")
+    }
     assert list(phases.values()) == ["optimizer", "optimizer", "other"]
 
 
