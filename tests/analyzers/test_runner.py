@@ -76,7 +76,7 @@ def test_without_device_events_nothing_passes_silently(open_trace: OpenTrace) ->
     assert reasons["device_idle"].startswith("no device events in this trace (capture with")
     assert reasons["compile_opportunities"] == NEEDS["shapes"].reason
     assert reasons["launch_overhead"] == NEEDS["hardware"].reason
-    assert report.ran == ["host_syncs", "trace_health"]
+    assert report.ran == ["host_syncs", "single_tensor_optimizer", "trace_health"]
 
 
 def test_without_runtime_events_syncs_are_not_judged(open_trace: OpenTrace) -> None:
@@ -95,8 +95,12 @@ def test_the_needs_of_a_full_trace_are_met(open_trace: OpenTrace) -> None:
         step(0, 0, 200_000),
         row("python", "frame", 0, 10, name="m.py(7): f"),
         row("memory", "alloc", 0, None, alloc_bytes=1),
-        row("compiler", "compile", 0, 10),
+        row("compiler", "compile", 0, 10, graph_id="0/0"),
+        row("host", "input_wait", 0, 10),
+        row("host", "gc", 0, 10),
+        op(300_000, 10, input_strides=[[1]], module="layers.0"),
         kernel(300_000, 10, kind="collective", name="ncclKernel_AllReduce"),
+        kernel(300_000, 10, device="neuron:0", modelled_start_ns=0, modelled_duration_ns=5),
     ]
     trace = open_trace(rows)
     assert [name for name, need in NEEDS.items() if not trace.sql(need.check).num_rows] == []

@@ -1,0 +1,212 @@
+-- +++
+-- title = "Python's garbage collector stops the program"
+-- question = "How long does Python's garbage collector stop the steps?"
+-- severity = "warning"
+-- needs = ["collector", "measured"]
+-- message = """
+-- {pauses:count} collections, {full_pauses:count} of them full ones, stopped Python for \
+-- {pause_ns:ns}, {pause_share:share} of {say_span}; the longest took {longest_ns:ns}.[[ The \
+-- device stood still during {idle_ns:ns} of it.]]"""
+-- advice = "{fix}"
+-- key = ["rank"]
+-- proof = """
+-- SELECT *
+-- FROM events
+-- WHERE rank = {rank} AND list_contains({event_ids}, event_id)
+-- ORDER BY duration_ns DESC"""
+-- reference = "https://docs.python.org/3/library/gc.html"
+--
+-- [params.min_share]
+-- default = 0.01
+-- doc = "Pauses of less of the steps (of the trace without steps) are left out (0 to 1)."
+--
+-- [params.warning_share]
+-- default = 0.05
+-- doc = "From this share on it is a warning, else info."
+--
+-- [params.one_line_share]
+-- default = 0.9
+-- doc = "A line that holds this share of the pauses' time is named: it may call gc.collect()."
+--
+-- [columns]
+-- pauses = "Collections inside the span."
+-- full_pauses = "Those of generation 2, which look at every object."
+-- pause_ns = "Time they took (ns)."
+-- pause_share = "pause_ns over span_ns."
+-- span_ns = "Duration of all steps; without steps from first to last event (ns)."
+-- longest_ns = "The longest (ns)."
+-- idle_ns = "Part of pause_ns in which no device worked; NULL without a device (ns)."
+-- rank = "Distributed rank."
+-- source_file = "File of the line in which nearly all of that time passed; NULL if spread."
+-- source_line = "That line."
+-- steps = "Steps in the trace; NULL where it has none."
+-- severity = "warning or info, by the time that could be won over the span."
+-- saving_low_ns = "0: garbage must still be found at some time (ns)."
+-- saving_high_ns = "idle_ns with a device, else pause_ns (ns)."
+-- saving_basis = "How the saving follows from the numbers."
+-- confidence = "high: each collection is recorded."
+-- say_span = "What the share is of."
+-- fix = "The change to make."
+-- event_ids = "The collections."
+-- start_ns = "When the first of them began."
+-- +++
+-- A full collection looks at every Python object of the process: with a large model, a tokenizer
+-- and a data set in memory that takes tens to hundreds of milliseconds, at a moment nobody chose.
+-- In a distributed job every rank waits for the one that collects.
+--
+-- Pauses are spread over lines that merely allocate; where one line holds nearly all of them, it
+-- probably calls gc.collect() itself.
+--
+-- Next: `SELECT name, step, source_line, duration_ns FROM events WHERE kind = 'gc'`.
+WITH recorded AS (
+    SELECT
+        rank,
+        min(start_ns) AS start_ns,
+        max(end_ns) AS end_ns
+    FROM events
+    WHERE layer IN ('framework', 'hardware', 'host') AND end_ns IS NOT NULL
+    GROUP BY rank
+),
+
+stepped AS (
+    SELECT
+        rank,
+        count(*) AS steps,
+        sum(duration_ns) AS step_ns,
+        min(start_ns) AS start_ns,
+        max(end_ns) AS end_ns
+    FROM steps
+    GROUP BY rank
+),
+
+spans AS (
+    SELECT
+        r.rank,
+        s.steps,
+        coalesce(s.start_ns, r.start_ns) AS start_ns,
+        coalesce(s.end_ns, r.end_ns) AS end_ns,
+        coalesce(s.step_ns, r.end_ns - r.start_ns)::BIGINT AS span_ns
+    FROM recorded AS r
+    LEFT JOIN stepped AS s ON r.rank = s.rank
+),
+
+inside AS (
+    SELECT
+        e.rank,
+        e.event_id,
+        e.name,
+        e.source_file,
+        e.source_line,
+        s.steps,
+        s.span_ns,
+        greatest(e.start_ns, s.start_ns) AS start_ns,
+        least(e.end_ns, s.end_ns) AS end_ns
+    FROM events AS e
+    INNER JOIN spans AS s ON e.rank = s.rank AND e.start_ns < s.end_ns AND e.end_ns > s.start_ns
+    WHERE e.layer = 'host' AND e.kind = 'gc'
+),
+
+accelerated AS (
+    SELECT DISTINCT rank
+    FROM timeline
+    WHERE device <> 'cpu'
+),
+
+busy AS (
+    SELECT
+        i.rank,
+        i.event_id,
+        sum(least(i.end_ns, t.end_ns) - greatest(i.start_ns, t.end_ns - t.rank_busy_ns))
+            AS busy_ns
+    FROM inside AS i
+    INNER JOIN timeline AS t
+        ON
+            i.rank = t.rank AND i.start_ns < t.end_ns
+            AND i.end_ns > t.end_ns - t.rank_busy_ns
+    WHERE t.rank_busy_ns > 0 AND t.device <> 'cpu'
+    GROUP BY i.rank, i.event_id
+),
+
+paused AS (
+    SELECT
+        i.rank,
+        any_value(i.steps) AS steps,
+        any_value(i.span_ns) AS span_ns,
+        count(*) AS pauses,
+        count(*) FILTER (WHERE contains(i.name, '2')) AS full_pauses,
+        sum(i.end_ns - i.start_ns)::BIGINT AS pause_ns,
+        max(i.end_ns - i.start_ns) AS longest_ns,
+        if(
+            bool_or(a.rank IS NOT NULL),
+            sum(i.end_ns - i.start_ns - coalesce(b.busy_ns, 0)),
+            NULL
+        )::BIGINT AS idle_ns,
+        list(i.event_id ORDER BY i.event_id ASC) AS event_ids,
+        min(i.start_ns) AS start_ns
+    FROM inside AS i
+    LEFT JOIN busy AS b ON i.rank = b.rank AND i.event_id = b.event_id
+    LEFT JOIN accelerated AS a ON i.rank = a.rank
+    GROUP BY i.rank
+),
+
+judged AS (
+    SELECT
+        *,
+        coalesce(idle_ns, pause_ns) AS saving_high_ns,
+        $min_share * span_ns AS least_ns,
+        $warning_share * span_ns AS warning_ns,
+        $one_line_share * pause_ns AS one_line_ns
+    FROM paused
+),
+
+of_line AS (
+    SELECT
+        rank,
+        source_file,
+        source_line,
+        count(*) AS pauses,
+        sum(end_ns - start_ns) AS line_ns
+    FROM inside
+    WHERE source_line IS NOT NULL
+    GROUP BY ALL
+)
+
+SELECT
+    p.pauses,
+    p.full_pauses,
+    p.pause_ns,
+    p.span_ns,
+    p.longest_ns,
+    p.idle_ns,
+    p.rank,
+    l.source_file,
+    l.source_line,
+    p.steps,
+    p.event_ids,
+    p.start_ns,
+    0::BIGINT AS saving_low_ns,
+    p.saving_high_ns,
+    'high: no collection inside the steps' AS saving_basis,
+    'high' AS confidence,
+    round(p.pause_ns / p.span_ns, 4) AS pause_share,
+    CASE
+        WHEN p.saving_high_ns >= p.warning_ns THEN 'warning'
+        ELSE 'info'
+    END AS severity,
+    CASE WHEN p.steps IS NULL THEN 'the trace' ELSE p.steps || ' steps' END AS say_span,
+    CASE
+        WHEN l.rank IS NOT NULL
+            THEN
+                'Take gc.collect() out of the loop if this line calls it; else call gc.collect()'
+                || ' and gc.freeze() once after set-up, and gc.disable() around the steps with one'
+                || ' gc.collect() every few hundred.'
+        ELSE
+            'Call gc.collect() and gc.freeze() once after set-up, so that later collections skip'
+            || ' the model; or gc.disable() around the steps with one gc.collect() every few'
+            || ' hundred, on all ranks in the same step.'
+    END AS fix
+FROM judged AS p
+LEFT JOIN of_line AS l
+    ON p.rank = l.rank AND l.pauses > 1 AND p.one_line_ns <= l.line_ns
+WHERE p.pause_ns >= p.least_ns
+ORDER BY p.saving_high_ns DESC, p.start_ns ASC

@@ -1,0 +1,26 @@
+"""What lives as long as the program is frozen, and the loop does not collect."""
+
+from __future__ import annotations
+
+import gc
+
+import torch
+from torch import nn
+
+import neuron_explorer
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    vocabulary = [{"token": str(number)} for number in range(200_000)]
+    model = nn.Linear(len(vocabulary) // 1000, 64)
+    features = torch.randn(16, model.in_features)
+    gc.freeze()
+    with neuron_explorer.profile() as profiler:
+        for _ in range(4):
+            model(features).sum().backward()
+            profiler.step()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""An image stem whose convolution has a bias that its batch norm takes off again.
+
+analyzer: convolution_bias_before_norm
+line: out: Tensor = self.norm(self.convolution(images))
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+import neuron_explorer
+
+
+class Stem(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 16, 3)
+        self.norm = nn.BatchNorm2d(16)
+
+    def forward(self, images: Tensor) -> Tensor:
+        out: Tensor = self.norm(self.convolution(images))
+        return out.relu()
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    model = Stem()
+    images = torch.randn(4, 3, 32, 32)
+    with neuron_explorer.profile() as profiler:
+        for _ in range(3):
+            model(images).sum().backward()
+            profiler.step()
+
+
+if __name__ == "__main__":
+    main()

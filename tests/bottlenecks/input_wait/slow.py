@@ -1,0 +1,39 @@
+"""A loop that decodes every sample again whenever it asks for a batch.
+
+analyzer: input_wait
+line: for features in loader:
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+import neuron_explorer
+
+
+class Samples(Dataset[Tensor]):
+    def __len__(self) -> int:
+        return 32
+
+    def __getitem__(self, index: int) -> Tensor:
+        sample = torch.full((64,), float(index))
+        for _ in range(30):
+            sample = torch.sort(sample.sin()).values
+        return sample
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
+    loader = DataLoader(Samples(), batch_size=8)
+    with neuron_explorer.profile() as profiler:
+        for features in loader:
+            for _ in range(3):
+                model(features).sum().backward()
+            profiler.step()
+
+
+if __name__ == "__main__":
+    main()

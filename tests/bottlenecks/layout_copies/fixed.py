@@ -1,0 +1,26 @@
+"""Attention heads stay views: the sum reads them with their strides."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+import neuron_explorer
+
+
+def scores(projected: Tensor) -> Tensor:
+    heads = projected.view(8, 256, 8, 64).transpose(1, 2)
+    return heads.sum(dim=-1).relu()
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    projected = torch.randn(8, 256, 512)
+    with torch.no_grad(), neuron_explorer.profile() as profiler:
+        for _ in range(3):
+            scores(projected)
+            profiler.step()
+
+
+if __name__ == "__main__":
+    main()

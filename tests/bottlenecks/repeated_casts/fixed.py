@@ -1,0 +1,32 @@
+"""The weights are kept in the dtype they are used in."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+import neuron_explorer
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(512, 512)
+
+    def forward(self, batch: Tensor) -> Tensor:
+        out: Tensor = self.layer(batch)
+        return out
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    model = Model().to(torch.bfloat16)
+    batches = torch.randn(4, 8, 512).to(torch.bfloat16)
+    with neuron_explorer.profile() as profiler:
+        for batch in batches:
+            model(batch)
+        profiler.step()
+
+
+if __name__ == "__main__":
+    main()
