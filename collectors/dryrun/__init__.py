@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from pathlib import Path
 
 from neuron_explorer.collectors.dryrun.constants import load_constants, load_support
@@ -14,6 +15,7 @@ from neuron_explorer.errors import DeviceError
 __all__ = ["Device", "dryrun"]
 
 _running: list[Device] = []
+_PATIENCE_S = 5.0
 
 
 def dryrun(
@@ -54,9 +56,18 @@ def dryrun(
         _running[0].close()
     else:
         register(_current)
+        atexit.register(_end)
     _running[:] = [device]
     register_queue_source(DryRunSource(device))
     return device
+
+
+def _end() -> None:
+    """End the threads before the interpreter goes: C++ aborts where it finds one at work.
+
+    A collective whose other process is gone never ends, so the wait has one.
+    """
+    _running[0].close(_PATIENCE_S)
 
 
 def _current() -> Device:

@@ -148,12 +148,12 @@ class Device:
             with self._submitting:
                 self.grouping.flush()
 
-    def close(self) -> None:
-        """Run what was submitted and end the queues' threads."""
+    def close(self, timeout_s: float | None = None) -> None:
+        """Run what was submitted and end the queues' threads, waiting so long for each."""
         if not self.forked:
             self.flush()
             for queue in self.queues.values():
-                queue.end()
+                queue.end(timeout_s)
 
     # Ops.
 

@@ -202,11 +202,11 @@ class HardwareQueue:
         """Block until everything submitted has run."""
         self.wait(self.given)
 
-    def end(self) -> None:
-        """Run what was submitted, and let the thread go."""
+    def end(self, timeout_s: float | None = None) -> None:
+        """Run what was submitted, and let the thread go; None = however long it takes."""
         if self._thread is not None:
             self._waiting.put(None)
-            self._thread.join()
+            self._thread.join(timeout_s)
             self._thread = None
 
     def _work(self) -> None:
