@@ -30,7 +30,8 @@ def started(path: Path, *arguments: object, **environment: str) -> subprocess.Po
 
 def printed(running: subprocess.Popen[str]) -> Any:
     """What it printed last, as JSON."""
-    out, errors = running.communicate(timeout=300)
+    with running:
+        out, errors = running.communicate(timeout=300)
     assert running.returncode == 0, errors[-4000:]
     return json.loads(out.splitlines()[-1])
 
