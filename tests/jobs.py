@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from dryrun_scripts import started
+
 HEAD = """
 import os, signal, sys, threading, time, warnings
 import torch
@@ -26,11 +28,22 @@ class Job:
     """Its stderr."""
 
 
-def run_job(program: str, folder: Path, timeout_s: float = 240) -> Job:
-    """Run a program to its end in `folder`."""
+def run_job(program: str, folder: Path, timeout_s: float = 240, *, anew: bool = False) -> Job:
+    """Run a program to its end in `folder`.
+
+    Args:
+        program: What follows `HEAD`.
+        folder: Where it runs; `job.py` is written there.
+        timeout_s: When it is killed if it runs anew; else `dryrun_scripts` says.
+        anew: Whether it needs a process of its own from the start; else torch is imported
+            already, which takes most of a short program's time.
+    """
     file = folder / "job.py"
     file.write_text(HEAD + program, encoding="utf-8")
-    return run_program(folder, str(file), timeout_s=timeout_s)
+    if anew:
+        return run_program(folder, str(file), timeout_s=timeout_s)
+    ended = started(file, folder=folder, environment=QUIET).ended()
+    return Job(ended.returncode, ended.stdout, ended.stderr)
 
 
 def run_program(folder: Path, *arguments: str, timeout_s: float = 240) -> Job:

@@ -8,11 +8,13 @@ not counted, here or in the costs of ops.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -67,11 +69,28 @@ def _best_of_passes(
     """Bytes/s of copies, FLOP/s by dtype: a busy spell must not spoil all rounds of one of them."""
     share = seconds / _PASSES / (2 + len(matmuls))
     bandwidth, rates = 0.0, dict.fromkeys(matmuls, 0.0)
-    for _ in range(_PASSES):
+    for number in range(_PASSES):
         bandwidth = max(bandwidth, copy_bytes_per_s(copy_bytes, 2 * share))
-        for dtype, make in matmuls.items():
-            rates[dtype] = max(rates[dtype], matmul_flops(make, largest, share) or 0.0)
+        with _one_thread_each_second_pass(number):
+            for dtype, make in matmuls.items():
+                known = rates[dtype]
+                rates[dtype] = max(known, matmul_flops(make, largest, share, known) or 0.0)
     return bandwidth, {dtype: rate for dtype, rate in rates.items() if rate}
+
+
+@contextlib.contextmanager
+def _one_thread_each_second_pass(number: int) -> Iterator[None]:
+    """Threads that wait for each other crawl as soon as another process holds one of the cores."""
+    torch = sys.modules.get("torch")
+    if torch is None or number % 2:
+        yield
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def copy_bytes_per_s(array_bytes: int, seconds: float) -> float:
@@ -89,8 +108,11 @@ def copy_bytes_per_s(array_bytes: int, seconds: float) -> float:
         return 2 * source.nbytes / _best_s(copy, seconds)
 
 
-def matmul_flops(make: Matmul, largest: int, seconds: float) -> float | None:
-    """Best FLOP/s over sizes that double while there is time; None where the dtype cannot."""
+def matmul_flops(make: Matmul, largest: int, seconds: float, known: float = 0.0) -> float | None:
+    """Best FLOP/s over sizes that double while there is time; None where the dtype cannot.
+
+    `known` FLOP/s were reached before: a busy spell at a small size must not end the growth.
+    """
     best, size = 0.0, min(_SMALLEST, largest)
     while size <= largest:
         try:
@@ -98,7 +120,8 @@ def matmul_flops(make: Matmul, largest: int, seconds: float) -> float | None:
         except (RuntimeError, TypeError):  # this build of the library has no such matmul
             return best or None
         best = max(best, 2 * size**3 / taken)
-        if 8 * taken > seconds / (1 + _LEAST_ROUNDS):  # twice the size is eight times the work
+        next_s = 8 * 2 * size**3 / max(best, known)  # twice the size is eight times the work
+        if next_s > seconds / (1 + _LEAST_ROUNDS):
             break
         size *= 2
     return best

@@ -26,8 +26,10 @@ from neuron_explorer.collectors.capture.clock import Alignment
 from neuron_explorer.collectors.capture.companions import Remark
 from neuron_explorer.collectors.capture.line_trace import rest, resume
 from neuron_explorer.collectors.capture.recorded_lines import _shortened
-from neuron_explorer.collectors.compile_log import TRACES, CompileLog, Note, note_of
-from neuron_explorer.collectors.linking.graphs import CompiledGraph
+from neuron_explorer.collectors.capture.resting import BACKWARD, LOGGER, compilation_edge
+from neuron_explorer.collectors.compile_log import CompileLog
+from neuron_explorer.collectors.compile_notes import TRACES, Note, note_of
+from neuron_explorer.collectors.linking.kernels import CompiledGraph
 from neuron_explorer.collectors.recorded import RECORDED, recorded_table
 
 MAX_TEXT = 256 << 20
@@ -35,8 +37,6 @@ MAX_TEXT = 256 << 20
 
 _PROVENANCE = 2
 """Inductor's `basic` level: lines of each kernel. Level 1 also rewrites every node's metadata."""
-_BEGIN = ('"entire_frame_compile"', '"entire_backward_compile"')
-_LOGGER = "torch.__trace"
 
 
 class _Settings:
@@ -119,15 +119,14 @@ class _Listener(logging.Handler):
             self._notes.append(note)
 
     def _follow(self, event: str) -> None:
-        """Begin and end of compilations; the text is torch's own JSON, one key a line."""
-        head = event[:120]
-        if any(name in head for name in _BEGIN):
-            if '"ph": "B"' in event:
-                if _BEGIN[1] in head:
-                    _forget_kernels()
-                self._settings.enter()
-            elif '"ph": "E"' in event:
-                self._settings.leave()
+        """Begin and end of compilations."""
+        edge = compilation_edge(event)
+        if edge > 0:
+            if BACKWARD in event[:120]:
+                _forget_kernels()
+            self._settings.enter()
+        elif edge < 0:
+            self._settings.leave()
 
     def drain(self) -> list[Note]:
         """All notes so far, once."""
@@ -172,7 +171,7 @@ class _Compilations:
         """Begin to listen, or count one more who does."""
         with self._lock:
             self._users += 1
-            logger = logging.getLogger(_LOGGER)
+            logger = logging.getLogger(LOGGER)
             # as torch means it: its records have no text, and would end on the user's screen
             logger.propagate = False
             if self._listener not in logger.handlers:
@@ -193,7 +192,7 @@ class _Compilations:
         with self._lock:
             self._users = max(self._users - 1, 0)
             if not self._users:
-                logging.getLogger(_LOGGER).removeHandler(self._listener)
+                logging.getLogger(LOGGER).removeHandler(self._listener)
 
     def read(self) -> None:
         """Read the notes that wait."""

@@ -10,15 +10,16 @@ from types import CodeType, FrameType
 from typing import Any
 
 from neuron_explorer.collectors.capture.tapes import (
+    CHUNK,
+    CODE_SHIFT,
     ENTER,
-    FOREIGN,
     KIND_SHIFT,
-    LEAVE,
+    WATCHED,
     Budget,
     CodeTable,
     Tape,
 )
-from neuron_explorer.collectors.capture.watched import Watch
+from neuron_explorer.collectors.capture.watched import Watch, first_argument
 from neuron_explorer.errors import UsageError
 
 monitoring: Any = getattr(sys, "monitoring", None)
@@ -30,7 +31,7 @@ TOOL_NAME = "neuron_explorer"
 TOOL_IDS = (4, 3)
 """Ids that Python leaves to nobody in particular."""
 
-_ENTER, _LEAVE = ENTER << KIND_SHIFT, LEAVE << KIND_SHIFT
+_ENTER = ENTER << KIND_SHIFT
 
 
 class EventLines:
@@ -63,7 +64,8 @@ class EventLines:
             monitoring.register_callback(self._tool, getattr(event, which), callback)
         self._seed()
         for function in self._calls.functions:
-            monitoring.set_local_events(self._tool, function.code, event.PY_RETURN)
+            begins = event.CALL if function.delegates else 0  # frames that begin are seen anyhow
+            monitoring.set_local_events(self._tool, function.code, begins | event.PY_RETURN)
         everywhere = event.PY_START | event.PY_RESUME | event.PY_THROW | event.PY_UNWIND
         monitoring.set_events(self._tool, everywhere)
 
@@ -88,19 +90,14 @@ class EventLines:
             tape.thread = native.get(ident) or 0
             for code, line in running(innermost):
                 base = self._watch(code)
-                now = time.time_ns()
-                if (
-                    base is not None
-                    and base >= 0
-                    and not (len(tape) >= tape.room and tape.full(now))
-                ):
-                    tape.extend((now, base + _ENTER + line))
+                if base is not None and base < WATCHED:
+                    tape.latest += (time.time_ns(), base + _ENTER + line)
             self._begun[ident] = tape
 
     def _watch(self, code: CodeType) -> int | None:
         """Number of a code object, with its events on; None where it is foreign."""
         base = self._codes.add(code)
-        if base is not None and base >= 0:
+        if base is not None and base < WATCHED:
             monitoring.set_local_events(self._tool, code, self._inside)
         return base
 
@@ -109,61 +106,125 @@ class EventLines:
         tape = self._begun.pop(threading.get_ident(), None) or Tape(self._budget)
         tape.thread = threading.get_native_id()
         self.tapes.append(tape)
-        self._local.tape = tape
+        self._local.tape, self._local.latest = tape, tape.latest
         return tape
 
     def _callbacks(self) -> dict[str, Callback]:
         """The callbacks; each has all it touches in local variables, for they are hot."""
         write = self._writer()
-        start = self._starts(write)
+        leave = self._marks(self._codes.leave, _disable)
         resume, throw = self._resumes(write)
-        leave, unwind = self._exits(write)
-        found = (self._lines(write), start, resume, leave, leave, throw, unwind)
+        found = (
+            self._lines(write),
+            self._marks(self._codes.enter, self._starts(write)),
+            self._calls_of_methods(write),
+            resume,
+            leave,
+            leave,
+            throw,
+            self._unwinds(leave),
+        )
         return dict(zip(_EVENTS, found, strict=True))
 
     def _writer(self) -> Callable[[int], object]:
-        local, first, time_ns = self._local, self._first, time.time_ns
-        disable = monitoring.DISABLE
+        """What writes a mark, also the first one of a thread."""
+        local, first, time_ns, disable = self._local, self._first, time.time_ns, monitoring.DISABLE
 
         def write(mark: int) -> object:
             try:
-                tape = local.tape
+                latest = local.latest
             except AttributeError:
-                tape = first()
-            now = time_ns()
-            if len(tape) >= tape.room and tape.full(now):
-                return disable
-            tape.append(now)
-            tape.append(mark)
-            return None
+                latest = first().latest
+            latest.append(time_ns())
+            latest.append(mark)
+            return disable if len(latest) >= CHUNK and local.tape.pack() else None
 
         return write
 
     def _lines(self, write: Callable[[int], object]) -> Callback:
-        base_of, disable = self._codes.base, monitoring.DISABLE
+        local, base_of, time_ns = self._local, self._codes.base, time.time_ns
+        disable = monitoring.DISABLE
 
         def line(code: CodeType, number: int) -> object:
-            base = base_of.get(id(code))
-            return disable if base is None else write(base + number)
+            try:
+                latest, mark = local.latest, base_of[id(code)] + number
+            except (AttributeError, KeyError):
+                base = base_of.get(id(code))
+                return disable if base is None else write(base + number)
+            latest.append(time_ns())
+            latest.append(mark)
+            return disable if len(latest) >= CHUNK and local.tape.pack() else None
 
         return line
 
-    def _starts(self, write: Callable[[int], object]) -> Callback:
-        """What to do where a frame begins."""
-        base_of, watch, disable = self._codes.base, self._watch, monitoring.DISABLE
-        enter, frame_of = self._calls.enter, sys._getframe
+    def _marks(self, marks: dict[int, int], otherwise: Callable[[CodeType], object]) -> Callback:
+        """What writes the mark that each code object has."""
+        local, time_ns, write = self._local, time.time_ns, self._writer()
+        disable = monitoring.DISABLE
 
-        def start(code: CodeType, _offset: int) -> object:
-            base = base_of.get(id(code))
-            if base is None and (base := watch(code)) is None:
+        def begin_or_end(code: CodeType, _offset: int, _value: object = None) -> object:
+            try:
+                mark = marks[id(code)]
+            except KeyError:
+                return otherwise(code)
+            try:
+                latest = local.latest
+            except AttributeError:
+                return write(mark)
+            latest.append(time_ns())
+            latest.append(mark)
+            return disable if len(latest) >= CHUNK and local.tape.pack() else None
+
+        return begin_or_end
+
+    def _starts(self, write: Callable[[int], object]) -> Callable[[CodeType], object]:
+        """What to do where a frame begins whose code object has no mark for that."""
+        watch, functions, number, disable = (
+            self._watch,
+            self._calls.functions,
+            self._calls.number,
+            monitoring.DISABLE,
+        )
+        enter, frame_of = self._codes.enter, sys._getframe
+
+        def start(code: CodeType) -> object:
+            base = watch(code)
+            if base is None:
                 return disable
-            if base < 0:
-                enter(FOREIGN - 1 - base, frame_of(1))
-                return None
-            write(base + _ENTER + code.co_firstlineno)
-            return None
+            if base < WATCHED:
+                return write(enter[id(code)])
+            function = (base - WATCHED) >> CODE_SHIFT
+            if functions[function].delegates:
+                return disable
+            return write(base + _ENTER + number(function, first_argument(frame_of(2))))
 
         return start
+
+    def _calls_of_methods(self, write: Callable[[int], object]) -> Callback:
+        """What to do where a watched function calls what it delegates to."""
+        local, base_of, known, time_ns = (
+            self._local,
+            self._codes.base,
+            self._calls.known,
+            time.time_ns,
+        )
+        number, frame_of, disable = self._calls.number, sys._getframe, monitoring.DISABLE
+
+        def call(code: CodeType, _offset: int, method: Any, _argument: object) -> object:
+            try:
+                mark = base_of[id(code)] + known[id(method.__self__)] + _ENTER
+                latest = local.latest
+            except (AttributeError, KeyError):
+                base = base_of.get(id(code))
+                if base is None:
+                    return disable
+                function = (base - WATCHED) >> CODE_SHIFT
+                return write(base + _ENTER + number(function, first_argument(frame_of(1))))
+            latest.append(time_ns())
+            latest.append(mark)
+            return disable if len(latest) >= CHUNK and local.tape.pack() else None
+
+        return call
 
     def _resumes(self, write: Callable[[int], object]) -> tuple[Callback, Callback]:
         """What to do where a frame resumes, and where it does so to raise."""
@@ -174,13 +235,12 @@ class EventLines:
             base = base_of.get(id(code))
             if base is None:
                 base = watch(code)
-            if base is None or base < 0:
+            if base is None or base >= WATCHED:
                 return disable
             at = resumed_at.get((base, offset))
             if at is None:
                 at = resumed_at[base, offset] = line_at(code, offset)
-            write(base + _ENTER + at)
-            return None
+            return write(base + _ENTER + at)
 
         def throw(code: CodeType, offset: int, _error: object) -> None:
             # this event may not be switched off
@@ -188,33 +248,32 @@ class EventLines:
 
         return resume, throw
 
-    def _exits(self, write: Callable[[int], object]) -> tuple[Callback, ...]:
-        """What to do where a frame returns or yields, and where an error ends it."""
-        base_of, disable = self._codes.base, monitoring.DISABLE
-        end = self._calls.leave
+    def _unwinds(self, leave: Callback) -> Callback:
+        """What to do where an error ends a frame, be it of foreign code."""
+        marks = self._codes.leave
 
-        def leave(code: CodeType, _offset: int, _value: object) -> object:
-            base = base_of.get(id(code))
-            if base is None:
-                return disable
-            if base < 0:
-                end(FOREIGN - 1 - base)
-                return None
-            return write(base + _LEAVE)
+        def unwind(code: CodeType, offset: int, _error: object) -> None:
+            # this event may not be switched off
+            if id(code) in marks:
+                leave(code, offset)
 
-        def unwind(code: CodeType, _offset: int, _error: object) -> None:
-            # this event may not be switched off, and comes from foreign code too
-            if (base := base_of.get(id(code))) is None:
-                return
-            if base < 0:
-                end(FOREIGN - 1 - base)
-            else:
-                write(base + _LEAVE)
-
-        return leave, unwind
+        return unwind
 
 
-_EVENTS = ("LINE", "PY_START", "PY_RESUME", "PY_RETURN", "PY_YIELD", "PY_THROW", "PY_UNWIND")
+def _disable(_code: CodeType) -> object:
+    return monitoring.DISABLE
+
+
+_EVENTS = (
+    "LINE",
+    "PY_START",
+    "CALL",
+    "PY_RESUME",
+    "PY_RETURN",
+    "PY_YIELD",
+    "PY_THROW",
+    "PY_UNWIND",
+)
 
 
 def _free_tool() -> int:

@@ -10,17 +10,22 @@ from types import FrameType
 from typing import Any
 
 from neuron_explorer.collectors.capture.tapes import (
+    CHUNK,
+    CODE_SHIFT,
     ENTER,
-    FOREIGN,
     KIND_SHIFT,
     LEAVE,
+    WATCHED,
     Budget,
     CodeTable,
     Tape,
 )
-from neuron_explorer.collectors.capture.watched import Watch
+from neuron_explorer.collectors.capture.watched import Watch, first_argument
 
 TraceFunction = Callable[[FrameType, str, Any], Any]
+
+FOREIGN = -1
+"""Stands for the number of a code object that is not recorded."""
 
 _KINDS = {"call": ENTER << KIND_SHIFT, "line": 0, "return": LEAVE << KIND_SHIFT}
 
@@ -49,7 +54,7 @@ class TracedLines:
         frame: FrameType | None = sys._getframe(1)
         seeds = []
         while frame is not None:
-            if self._number(frame) >= 0:
+            if FOREIGN < self._number(frame) < WATCHED:
                 self._frames_before[id(frame)] = frame.f_trace
                 seeds.append(frame)
                 frame.f_trace = on_event
@@ -72,7 +77,7 @@ class TracedLines:
         while frame is not None:
             if getattr(frame.f_trace, "__module__", None) == __name__:
                 frame.f_trace = self._frames_before.get(id(frame), own)
-                if self._number(frame) < FOREIGN:
+                if self._number(frame) >= WATCHED:
                     frame.f_trace_lines = True
             frame = frame.f_back
         sys.settrace(own)
@@ -96,19 +101,6 @@ class TracedLines:
         sys.settrace(on_call)
         return on_call(frame, event, arg)
 
-    def _on_watched(self, frame: FrameType, base: int) -> TraceFunction:
-        """What traces the call of a watched function that has just begun: its end only."""
-        place, leave, stopped = FOREIGN - 1 - base, self._calls.leave, self._stopped
-
-        def on_event(_frame: FrameType, event: str, _arg: object) -> TraceFunction:
-            if event == "return" and not stopped:
-                leave(place)
-            return on_event
-
-        frame.f_trace_lines = False
-        self._calls.enter(place, frame)
-        return on_event
-
     def _functions(self, resting: Any) -> tuple[TraceFunction, TraceFunction]:
         """Trace functions of one thread, with everything they touch in local variables.
 
@@ -118,8 +110,7 @@ class TracedLines:
         tape = Tape(self._budget)
         self.tapes.append(tape)
         base_of, number, stopped = self._base, self._number, self._stopped
-        time_ns, append, kinds = time.time_ns, tape.append, _KINDS
-        on_watched = self._on_watched
+        time_ns, kinds, latest = time.time_ns, _KINDS, tape.latest
 
         def on_call(frame: FrameType, event: str, arg: object) -> TraceFunction | None:
             if stopped:
@@ -130,20 +121,39 @@ class TracedLines:
                 base = number(frame)
             if base == FOREIGN:
                 return None
-            return on_event(frame, event, arg) if base >= 0 else on_watched(frame, base)
+            return on_event(frame, event, arg) if base < WATCHED else on_watched(frame, base)
 
         def on_event(frame: FrameType, event: str, _arg: object) -> TraceFunction | None:
             kind = kinds.get(event)
             if kind is None or stopped:
                 return on_event
-            now = time_ns()
-            if len(tape) >= tape.room and tape.full(now):
-                return on_event
-            append(now)
-            append(base_of[id(frame.f_code)] + kind + (frame.f_lineno or 0))
+            latest.append(time_ns())
+            latest.append(base_of[id(frame.f_code)] + kind + (frame.f_lineno or 0))
+            if len(latest) >= CHUNK:
+                tape.pack()
             return on_event
 
+        on_watched = self._on_watched(tape, on_event)
         return on_call, on_event
+
+    def _on_watched(
+        self, tape: Tape, on_event: TraceFunction
+    ) -> Callable[[FrameType, int], TraceFunction]:
+        """What to do where the call of a watched function begins."""
+        latest, time_ns, kind = tape.latest, time.time_ns, ENTER << KIND_SHIFT
+        number_of = self._calls.number
+
+        def on_watched(frame: FrameType, base: int) -> TraceFunction:
+            frame.f_trace_lines = False
+            owner = first_argument(frame)
+            called = number_of((base - WATCHED) >> CODE_SHIFT, owner)
+            latest.append(time_ns())
+            latest.append(base + kind + called)
+            if len(latest) >= CHUNK:
+                tape.pack()
+            return on_event
+
+        return on_watched
 
 
 def rest() -> Any:

@@ -13,9 +13,10 @@ Only the standard library is needed here, whatever the Python.
 from __future__ import annotations
 
 import os
+import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from neuron_explorer.collectors.capture.line_events import EventLines, monitoring
 from neuron_explorer.collectors.capture.line_trace import TracedLines
@@ -23,10 +24,9 @@ from neuron_explorer.collectors.capture.tapes import (
     Budget,
     CodeTable,
     Tape,
-    Timelines,
-    replay,
 )
-from neuron_explorer.collectors.capture.watched import Watch
+from neuron_explorer.collectors.capture.timelines import Timelines, replay
+from neuron_explorer.collectors.capture.watched import Calls, Watch
 
 DEFAULT_BUDGET = 20_000_000
 """Marks of one recording: 16 bytes each, so at most 320 MB."""
@@ -42,10 +42,18 @@ class Recording:
     tapes: list[Tape]
     codes: CodeTable
     truncated: bool
+    ended_ns: int = field(default_factory=time.time_ns)
+    _replayed: Timelines | None = None
 
     def timelines(self) -> Timelines:
-        """What ran when; empties the tapes, so it can be asked once."""
-        return replay(self.tapes, self.codes, truncated=self.truncated)
+        """What ran when."""
+        if self._replayed is None:
+            self._replayed = replay(self.tapes, self.codes, self.ended_ns, truncated=self.truncated)
+        return self._replayed
+
+    def calls(self) -> list[Calls]:
+        """Calls of watched functions."""
+        return self.timelines().calls
 
 
 class LineCollector:
@@ -93,7 +101,7 @@ class LineCollector:
         self._codes, self._budget = CodeTable(self._is_model), Budget(self._marks, self._check)
         for place, function in enumerate(self._watch.functions):
             self._codes.watch(function.code, place)
-        self._watch.begin(self._budget)
+        self._watch.begin()
         kind = EventLines if self._by_events else TracedLines
         running = kind(self._codes, self._budget, self._watch)
         running.start()
@@ -107,8 +115,11 @@ class LineCollector:
             return Recording([], self._codes, truncated=False)
         _active.discard(self)
         running.stop()
-        self._watch.end()
-        return Recording(running.tapes, self._codes, self._budget.reached)
+        for tape in running.tapes:
+            tape.pack()
+        recording = Recording(running.tapes, self._codes, self._budget.reached)
+        self._watch.end(recording.calls)
+        return recording
 
     def abandon(self) -> None:
         """End without a result: a forked child records nothing."""

@@ -15,7 +15,7 @@ import numpy as np
 import neuron_explorer
 from neuron_explorer.collectors.capture.clock import Alignment
 from neuron_explorer.collectors.capture.lines import BY_EVENTS, LineCollector, Recording
-from neuron_explorer.collectors.capture.tapes import Timelines
+from neuron_explorer.collectors.capture.timelines import Timelines
 from neuron_explorer.collectors.capture.watched import Watch
 from neuron_explorer.collectors.events import Ints
 from neuron_explorer.collectors.line_timeline import LineChanges, LineTimeline

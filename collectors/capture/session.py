@@ -27,6 +27,7 @@ from neuron_explorer.collectors.capture.outputs import Outputs, rank_of_environm
 from neuron_explorer.collectors.capture.queues import QueueRecorder
 from neuron_explorer.collectors.capture.recorded_lines import LineSession
 from neuron_explorer.collectors.capture.recording import Phase, Recording
+from neuron_explorer.collectors.capture.resting import Resting
 from neuron_explorer.collectors.capture.sessions import Session, calling_place, sessions
 from neuron_explorer.collectors.capture.step_marks import StepMarks
 from neuron_explorer.collectors.capture.window import (
@@ -123,11 +124,15 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
             raise UsageError(f"nested={nested!r} is unknown", hint=f"one of {', '.join(NESTED)}")
         threads = not profile_memory if all_threads is None else all_threads
         owners = Owners(tuple(mine), tuple(plumbing))
-        modules = ModuleCalls()
+        frames = how == "call" if with_stack is None else with_stack
+        modules = ModuleCalls(beside_frames=frames)
         # a trace function for modules alone would cost more than it tells
         watching = how == "exact" or (how == "call" and BY_EVENTS)
         growth, self._steps = Growth(max_growth), StepMarks()
-        self._compile_sources = CompileSources() if compile_sources else None
+        listening = CompileSources() if compile_sources else None
+        # else a trace function would see all calls of a compilation
+        traced = how == "exact" and not BY_EVENTS
+        self._listening = listening or (Resting() if traced else None)
         super().__init__(
             Beside(
                 lines=LineSession(
@@ -138,14 +143,14 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
                 )
                 if watching
                 else None,
-                companions=[*_companions(self._compile_sources), self._steps, modules],
+                companions=[*_companions(listening), self._steps, modules],
                 owners=owners,
             ),
             growth,
             all_threads=threads and experimental_config is None,
             record_shapes=record_shapes,
             profile_memory=profile_memory,
-            with_stack=how == "call" if with_stack is None else with_stack,
+            with_stack=frames,
             experimental_config=experimental_config or python_frames(all_threads=threads),
             **kwargs,
         )
@@ -177,8 +182,8 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         if self._save_at_sigterm:
             arm()
         attempt(hide_own_code, "torch.compile may compile what records")
-        if self._compile_sources is not None:
-            attempt(self._compile_sources.listen, "compilations are not recorded")
+        if self._listening is not None:
+            attempt(self._listening.listen, "compilations are not recorded")
         attempt(super().start, "nothing is recorded")
 
     def step(self) -> None:
@@ -207,8 +212,8 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         finally:
             sessions.active = None
             disarm()
-            if self._compile_sources is not None:
-                self._compile_sources.leave()
+            if self._listening is not None:
+                self._listening.leave()
         self._say_what_is_missing(ends_in)
 
     def finish(self, why: str) -> None:

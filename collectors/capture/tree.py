@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from neuron_explorer.collectors.call_lines import CallLines
 from neuron_explorer.collectors.capture.clock import MARK
 from neuron_explorer.collectors.linking.frames import USUAL, Owners, parse_frame
 
 _CHANGED = frozenset('\\"')
-_PYTHON = frozenset({"PyCall", "PyCCall"})
+_tags: Any = torch._C._profiler._EventType
+_PYTHON = frozenset({int(_tags.PyCall), int(_tags.PyCCall)})
+"""As numbers, since their names cost more than all else there is to ask."""
 
 
 @dataclass
@@ -29,33 +33,61 @@ class TreeFacts:
         return CallLines.of(self.calls)
 
 
-def read_tree(results: Any, owners: Owners = USUAL) -> TreeFacts:
+def read_tree(results: Any, owners: Owners = USUAL, *, frames: bool = True) -> TreeFacts:
     """Walk the event tree once.
 
     Args:
         results: `torch.profiler.profile().profiler.kineto_results`.
         owners: Whose code it is where the usual rules do not say.
+        frames: Whether torch has recorded Python frames (`with_stack`), which takes as long to
+            ask of each event as all else.
     """
     found = TreeFacts()
-    is_model: dict[str, bool] = {}
+    is_special: dict[str, bool] = {}
+    calls = _Calls(owners)
     waiting = list(results.experimental_event_tree())
     while waiting:
         node = waiting.pop()
         waiting.extend(node.children)
         name = _name(node)
-        if name == MARK:
-            found.clock_marks.append(node.start_time_ns)
-        if not name.isascii() or _CHANGED.intersection(name):
-            found.true_names[node.start_time_ns] = name
-        if node.tag.name in _PYTHON:
-            caller = node.extra_fields.caller
-            file = caller.file_name
-            if file not in is_model:
-                frame = parse_frame(f"{file}(1): f", owners)
-                is_model[file] = frame is not None and frame.model
-            if is_model[file]:
-                found.calls.append((node.start_time_ns, caller.line_number))
+        special = is_special.get(name)
+        if special is None:
+            special = is_special[name] = name == MARK or _is_changed(name)
+        if special:
+            _note(node, name, found)
+        if frames and (line := calls.line_of(node)) is not None:
+            found.calls.append((node.start_time_ns, line))
     return found
+
+
+def _note(node: Any, name: str, found: TreeFacts) -> None:
+    if name == MARK:
+        found.clock_marks.append(node.start_time_ns)
+    else:
+        found.true_names[node.start_time_ns] = name
+
+
+def _is_changed(name: str) -> bool:
+    return not name.isascii() or not _CHANGED.isdisjoint(name)
+
+
+class _Calls:
+    """Which events are calls by model code."""
+
+    def __init__(self, owners: Owners) -> None:
+        self._owners = owners
+        self._is_model: dict[str, bool] = {}
+
+    def line_of(self, node: Any) -> int | None:
+        """Line of model code that called a frame or a built-in; None for all else."""
+        if int(node.tag) not in _PYTHON:
+            return None
+        caller = node.extra_fields.caller
+        file = caller.file_name
+        if file not in self._is_model:
+            frame = parse_frame(f"{file}(1): f", self._owners)
+            self._is_model[file] = frame is not None and frame.model
+        return int(caller.line_number) if self._is_model[file] else None
 
 
 def _name(node: Any) -> str:

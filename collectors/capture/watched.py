@@ -6,24 +6,20 @@ module runs, that a forward runs again. Nothing here needs more than the standar
 
 from __future__ import annotations
 
-import threading
-import time
+import ctypes
+import sys
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
+from typing import Any
 
-from neuron_explorer.collectors.capture.tapes import FIRST_TIME, Budget, Tape
+from neuron_explorer.collectors.capture.tapes import LEAVE, LINE_MASK
 
-Identify = Callable[[FrameType, bool], int]
-"""Number of a call, above zero, from its frame; told whether it is the outermost one of its
-function on the thread."""
-
-Enter = Callable[[int, FrameType], None]
-Leave = Callable[[int], None]
+Identify = Callable[[object], int]
+"""Number of a call, above zero, from its first argument; at most `LINE_MASK`."""
 
 UNIDENTIFIED = 0
-_SHIFT = 4
 
 
 @dataclass(frozen=True)
@@ -32,18 +28,9 @@ class WatchedFunction:
 
     code: CodeType
     identify: Identify
-
-
-class CallTape(Tape):
-    """Pairs of a time and what happened: a call's `number << 4 | function`, or `~function`."""
-
-    def __init__(self, budget: Budget, functions: int) -> None:
-        super().__init__(budget)
-        self.running = [0] * functions
-        """How many calls of each function run on the thread."""
-
-    def __new__(cls, budget: Budget, _functions: int) -> CallTape:
-        return super().__new__(cls, budget)  # type: ignore[return-value]
+    delegates: bool = False
+    """Whether all it does is to call a method of its first argument: where calls can be seen,
+    that one tells the argument at less cost than the function's frame."""
 
 
 @dataclass
@@ -63,128 +50,119 @@ class Calls:
 
 
 class Watch:
-    """Writes down the calls of some functions, for whoever traces the threads.
+    """Functions whose calls are to be written down by whoever traces the threads.
 
-    A recorder calls `begin()` and `end()` around a window, `enter()` and `leave()` in it.
+    Args:
+        functions: Those functions.
+        known: Numbers by the `id()` of first arguments, as far as `identify` need not be asked;
+            it may change at any time.
     """
 
-    def __init__(self, functions: Sequence[WatchedFunction]) -> None:
+    def __init__(
+        self, functions: Sequence[WatchedFunction], known: Mapping[int, int] | None = None
+    ) -> None:
         self.functions = tuple(functions)
+        self.known = {} if known is None else known
         self.failures: list[str] = []
         """What went wrong while calls were identified."""
-        self.enter, self.leave = self._callbacks(Budget(0))
-        self._tapes: list[CallTape] = []
-        self._ended_ns = 0
+        self._calls: Callable[[], Iterable[Calls]] = tuple
 
-    def begin(self, budget: Budget) -> None:
-        """Forget what was, and write at most as much as the budget has."""
+    def begin(self) -> None:
+        """Forget what was."""
         self.failures.clear()
-        self._tapes = []
-        self.enter, self.leave = self._callbacks(budget)
+        self._calls = tuple
 
-    def end(self) -> None:
-        self._ended_ns = time.time_ns()
+    def end(self, calls: Callable[[], Iterable[Calls]]) -> None:
+        """Take what the recorder has of the window that has ended."""
+        self._calls = calls
 
-    def _callbacks(self, budget: Budget) -> tuple[Enter, Leave]:
-        """What to do where a call begins and ends; neither ever raises."""
-        local = threading.local()
-
-        def first() -> CallTape:
-            tape = CallTape(budget, len(self.functions))
-            self._tapes.append(tape)
-            local.tape = tape
-            return tape
-
-        return self._enter(local, first), _leave(local, first)
-
-    def _enter(self, local: threading.local, first: Callable[[], CallTape]) -> Enter:
-        # these are hot: all they touch is in local variables
-        time_ns, failures = time.time_ns, self.failures
-        identify = [function.identify for function in self.functions]
-
-        def enter(function: int, frame: FrameType) -> None:
-            try:
-                tape = local.tape
-            except AttributeError:
-                tape = first()
-            running = tape.running
-            try:
-                number = identify[function](frame, not running[function])
-            except Exception as error:  # noqa: BLE001 - the job goes on, the call has no name
-                failures.append(f"{type(error).__name__}: {error}")
-                number = UNIDENTIFIED
-            running[function] += 1
-            now = time_ns()
-            if len(tape) < tape.room or not tape.full(now):
-                tape.append(now)
-                tape.append(number << _SHIFT | function)
-
-        return enter
+    def number(self, function: int, owner: object) -> int:
+        """Number of a call by its first argument; never raises."""
+        known = self.known.get(id(owner))
+        if known is not None:
+            return known
+        try:
+            return self.functions[function].identify(owner) & LINE_MASK
+        except Exception as error:  # noqa: BLE001 - the job goes on, the call has no name
+            self.failures.append(f"{type(error).__name__}: {error}")
+            return UNIDENTIFIED
 
     def take(self) -> list[Calls]:
-        """All calls since `begin()`, by thread; empties the tapes, so it can be asked once."""
-        tapes, self._tapes = self._tapes, []
-        return [_follow(tape, self._ended_ns) for tape in tapes]
+        """All calls since `begin()`, by thread; can be asked once."""
+        calls, self._calls = self._calls, tuple
+        return list(calls())
 
 
-def _leave(local: threading.local, first: Callable[[], CallTape]) -> Leave:
-    time_ns = time.time_ns
+class CallReplay:
+    """The watched calls that run on one thread while its tape is followed."""
 
-    def leave(function: int) -> None:
-        now = time_ns()
-        try:
-            tape = local.tape
-        except AttributeError:
-            tape = first()
-        running = tape.running
-        if running[function]:
-            # else it began unseen
-            running[function] -= 1
-            if len(tape) < tape.room or not tape.full(now):
-                tape.append(now)
-                tape.append(~function)
+    def __init__(self, thread: int) -> None:
+        self.found = Calls(thread)
+        self._running: list[int] = []
 
-    return leave
+    def apply(self, kind: int, function: int, number: int, now: int) -> None:
+        """Follow one mark."""
+        if kind == LEAVE:
+            self._end(function, now)
+            return
+        found = self.found
+        found.caller.append(self._running[-1] if self._running else -1)
+        self._running.append(len(found.start_ns))
+        found.start_ns.append(now)
+        found.end_ns.append(now)
+        found.function.append(function)
+        found.number.append(number)
 
+    def _end(self, function: int, now: int) -> None:
+        """End the innermost call of a function, and those inside it that ended unseen."""
+        if any(self.found.function[place] == function for place in self._running):
+            place = -1
+            while place < 0 or self.found.function[place] != function:
+                place = self._running.pop()
+                self.found.end_ns[place] = now
 
-def _follow(tape: CallTape, ended_ns: int) -> Calls:
-    found = Calls(tape.thread)
-    running: list[int] = []
-    size = len(tape) - 1
-    if tape.ended:
-        # the budget ran out: the last pair says when, and nothing is known of what came later
-        size -= 2
-        ended_ns = tape[-2]
-    position = 0
-    while position < size:
-        now, mark = tape[position], tape[position + 1]
-        if now < FIRST_TIME or mark >= FIRST_TIME:
-            # a signal came between the two: its handler may have raised
-            position += 1
-            continue
-        position += 2
-        if mark >= 0:
-            running.append(_begin(found, now, mark, running[-1] if running else -1))
-        else:
-            _end(found, now, ~mark, running)
-    for place in running:
-        found.end_ns[place] = ended_ns
-    return found
+    def finish(self, now: int) -> Calls:
+        """Nothing is known of what comes later."""
+        for place in self._running:
+            self.found.end_ns[place] = now
+        self._running.clear()
+        return self.found
 
 
-def _begin(found: Calls, now: int, mark: int, caller: int) -> int:
-    found.start_ns.append(now)
-    found.end_ns.append(now)
-    found.function.append(mark & ((1 << _SHIFT) - 1))
-    found.number.append(mark >> _SHIFT)
-    found.caller.append(caller)
-    return len(found.start_ns) - 1
+def first_argument(frame: FrameType) -> object:
+    """Value of a frame's first argument, `self` in a method; None where there is none.
+
+    Before Python 3.13 `f_locals` keeps all local values alive until the frame ends, or its next
+    trace event comes: 3.12 has another way, 3.11 must leave frames alone that it does not trace.
+    """
+    code = frame.f_code
+    if not code.co_argcount:
+        return None
+    name = code.co_varnames[0]
+    if _get_variable is None:
+        return frame.f_locals.get(name)
+    try:
+        return _get_variable(frame, name.encode())
+    except NameError:
+        return None
 
 
-def _end(found: Calls, now: int, function: int, running: list[int]) -> None:
-    """End the innermost call of a function, and those inside it that ended unseen."""
-    if any(found.function[place] == function for place in running):
-        place = -1
-        while place < 0 or found.function[place] != function:
-            place = running.pop()
-            found.end_ns[place] = now
+_PYTHON = tuple(sys.version_info[:2])
+
+
+def _variable_getter() -> Any:
+    # 3.13 has a light f_locals of its own, and 3.11 knows no other way
+    if _PYTHON != (3, 12):
+        return None
+    getter = ctypes.pythonapi.PyFrame_GetVarString
+    getter.argtypes, getter.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.py_object
+    return getter
+
+
+_get_variable = _variable_getter()
+_LIGHT_LOCALS = _PYTHON >= (3, 12)
+
+
+def may_be_read(frame: FrameType) -> bool:
+    """Whether a frame's variables can be looked at without changing what the job sees of them."""
+    return _LIGHT_LOCALS or frame.f_trace is not None

@@ -95,7 +95,8 @@ def write_window(
     """
     results = None if session.profiler is None else session.profiler.kineto_results
     beside = beside or Beside()
-    facts = TreeFacts() if results is None else read_tree(results, beside.owners)
+    frames = bool(session.with_stack)
+    facts = TreeFacts() if results is None else read_tree(results, beside.owners, frames=frames)
     import_file(exported, output, options=beside.options(facts))
 
 

@@ -17,9 +17,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from neuron_explorer.collectors.capture.lines import BY_EVENTS, LineCollector
-from neuron_explorer.collectors.capture.tapes import Timelines
+from neuron_explorer.collectors.capture.timelines import Timelines
 from neuron_explorer.collectors.capture.watched import UNIDENTIFIED, Watch, WatchedFunction
 from neuron_explorer.errors import UsageError
 
@@ -297,8 +298,8 @@ def watched_functions() -> tuple[Callable[..., object], Callable[..., object]]:
     return space["run"], space["other"]
 
 
-def identified(frame: FrameType, outermost: bool) -> int:  # noqa: FBT001 - the protocol's
-    return int(frame.f_locals["name"]) * 10 + outermost
+def identified(name: object) -> int:
+    return int(str(name)) * 10
 
 
 def marked() -> int:
@@ -333,9 +334,9 @@ def check_watched_calls(*, by_events: bool) -> None:
         run(7, marked)
         main, threaded = watch.take()
         said = list(zip(main.function, main.number, main.caller, strict=True))
-        expected = [(0, 11, -1), (0, 20, 0), (1, 31, -1), (0, 31, 2), (0, 41, -1), (0, 51, -1)]
+        expected = [(0, 10, -1), (0, 20, 0), (1, 30, -1), (0, 30, 2), (0, 40, -1), (0, 50, -1)]
         assert said == [*expected, (0, UNIDENTIFIED, -1)], said
-        assert list(threaded.number) == [61]
+        assert list(threaded.number) == [60]
         assert len(watch.failures) == 1, watch.failures
         assert all(main.start_ns[n] < main.start_ns[n + 1] for n in range(6))
         assert main.end_ns[1] <= main.end_ns[0] <= main.start_ns[2]
@@ -351,8 +352,54 @@ def check_watched_calls_keep_to_the_budget(*, by_events: bool) -> None:
     run(1, lambda: [run(2, note) for _ in range(9)])
     assert recorder.stop().truncated
     (calls,) = watch.take()
-    assert list(calls.number) == [11, 20, 20], calls.number
+    assert list(calls.number) == [10, 20, 20], calls.number
     assert calls.end_ns[0] == calls.end_ns[2] >= calls.start_ns[2]
+
+
+_DELEGATING = """
+class Owner:
+    def call(self, work):
+        return self.inner(work)
+
+    def inner(self, work):
+        return work()
+"""
+
+
+def check_a_delegating_function_is_told_by_what_it_calls(*, by_events: bool) -> None:
+    space: dict[str, Any] = {}
+    exec(compile(_DELEGATING, "<watched>", "exec"), space)
+    first, second, bare = (space["Owner"]() for _ in range(3))
+    bare.inner = lambda work: work()
+    known = {id(first): 7}
+    asked: list[object] = []
+
+    def identify(owner: object) -> int:
+        asked.append(owner)
+        return 8
+
+    watch = Watch([WatchedFunction(space["Owner"].call.__code__, identify, delegates=True)], known)
+    recorder = LineCollector(lambda _: False, by_events=by_events, watch=watch)
+    recorder.start()
+    first.call(lambda: second.call(lambda: first.call(note)))
+    bare.call(note)
+    recorder.stop()
+    (calls,) = watch.take()
+    assert list(zip(calls.number, calls.caller, strict=True)) == [(7, -1), (8, 0), (7, 1), (8, -1)]
+    assert asked == [second, bare]
+
+
+def check_long_tapes(*, by_events: bool) -> None:
+    """Marks that were packed on the way are followed as those at the end are."""
+    recorder = collector(by_events=by_events)
+    recorder.start()
+    found.clear()
+    for _ in range(3000):
+        note()
+    timelines = recorder.stop().timelines()
+    assert timelines.marks > 3000
+    assert not timelines.truncated
+    assert not (bad := wrong(timelines)), bad[:3]
 
 
 CHECKS = (
@@ -365,6 +412,8 @@ CHECKS = (
     check_taken_tools_are_said,
     check_watched_calls,
     check_watched_calls_keep_to_the_budget,
+    check_a_delegating_function_is_told_by_what_it_calls,
+    check_long_tapes,
 )
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,6 +96,7 @@ def test_copying_counts_reads_and_writes() -> None:
 def test_without_torch_numpy_measures(tmp_path: Path) -> None:
     code = f"""
 import sys
+import time
 sys.modules["torch"] = None
 from pathlib import Path
 from neuron_explorer.collectors.capture.calibrate import calibrate
@@ -107,3 +109,16 @@ print(*sorted(chip.peak_flops), chip.sources["peak_flops.fp32"])
     )
     assert run.stdout.startswith("fp32 fp64 measured on")
     assert "numpy" in run.stdout
+
+
+def test_a_busy_spell_at_the_small_size_does_not_end_the_growth() -> None:
+    sizes: list[int] = []
+
+    def make(size: int) -> Callable[[], object]:
+        sizes.append(size)
+        return lambda: time.sleep(0.03 if size == 128 else 0.001)
+
+    rate = matmul_flops(make, 512, 0.05, known=2 * 128**3 / 1e-4)
+    assert sizes == [128, 256, 512]
+    assert rate is not None
+    assert rate > 2 * 256**3 / 0.03

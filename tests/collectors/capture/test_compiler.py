@@ -8,12 +8,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from neuron_explorer.collectors.capture import compiler  # noqa: E402
+from neuron_explorer.collectors.capture.lines import BY_EVENTS  # noqa: E402
+from neuron_explorer.collectors.capture.resting import Resting  # noqa: E402
+from neuron_explorer.collectors.capture.session import profile  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -82,3 +86,30 @@ def test_enabling_twice_listens_once() -> None:
     assert logger.handlers.count(known._listener) == 1
     known.leave()
     assert known._listener not in logger.handlers
+
+
+@pytest.mark.skipif(BY_EVENTS, reason="lines come from events here, not from a trace function")
+@pytest.mark.parametrize("compile_sources", [True, False])
+def test_a_trace_function_rests_while_torch_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, compile_sources: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen: list[object] = []
+
+    def backend(graph: Any, _inputs: Any) -> Any:
+        seen.append(sys.gettrace())
+        return graph.forward
+
+    def doubled(x: Any) -> Any:
+        return x + x
+
+    compiled, x = torch.compile(doubled, backend=backend), torch.ones(3)
+    with profile(source="exact", compile_sources=compile_sources) as session:
+        compiled(x)
+        before, line = sys.gettrace(), sys._getframe().f_lineno + 1
+        x.neg()
+    assert seen == [None]
+    assert before is not None
+    query = "SELECT source_line FROM events WHERE name = 'aten::neg'"
+    assert session.trace.sql(query).to_pylist() == [{"source_line": line}]
+    assert not any(isinstance(h, Resting) for h in logging.getLogger("torch.__trace").handlers)

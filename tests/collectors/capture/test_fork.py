@@ -110,6 +110,7 @@ if __name__ == "__main__":
         torch.zeros(2)
 """,
         tmp_path,
+        anew=method != "fork",  # the others begin with the main program's file
     )
     assert (job.code, job.out) == (0, "[0.0, 2.0, 4.0]\n"), job.said
     assert files(tmp_path) == ["trace.parquet"]

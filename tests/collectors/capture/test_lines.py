@@ -45,9 +45,9 @@ def run(version: str, *arguments: str) -> str:
 
 @pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
 def test_line_events(version: str) -> None:
-    assert run(version) == "9 checks, events"
+    assert run(version) == "11 checks, events"
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_a_trace_function(version: str) -> None:
-    assert run(version, "trace") == "9 checks, trace"
+    assert run(version, "trace") == "11 checks, trace"

@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from neuron_explorer.collectors.capture.module_calls import recomputing_code  # noqa: E402
+from neuron_explorer.collectors.capture.recomputation import recomputing_code  # noqa: E402
 from neuron_explorer.collectors.capture.session import profile  # noqa: E402
 
 pytestmark = [
@@ -290,8 +290,14 @@ def test_every_window_names_anew() -> None:
 def test_modules_beside_torchs_own_tracer() -> None:
     net = Net()
     with profile(source="call") as session:
-        net(X)
-    assert calls(session) == dict.fromkeys(NET.items(), 1)
+        for _ in range(3):
+            net(X)
+    assert calls(session) == dict.fromkeys(NET.items(), 3)
+    # torch's frames of the same calls stay around what they called
+    query = "SELECT DISTINCT source_line, source_via FROM events WHERE name = 'aten::linear'"
+    said = {(row["source_line"], row["source_via"]) for row in session.trace.sql(query).to_pylist()}
+    lines = [f.__code__.co_firstlineno for f in (MLP.forward, Net.forward)]
+    assert said == {(lines[0] + 1, "call"), (lines[1] + 3, "call")}
 
 
 # ---- whose code -------------------------------------------------------------
