@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from neuron_explorer.collectors.attribution import Reported, attribute
 from neuron_explorer.collectors.events import UNKNOWN, Bools, EventBuffer, Events, Places
 from neuron_explorer.collectors.linking import link
 from neuron_explorer.collectors.linking.frames import USUAL, Owners
-from neuron_explorer.collectors.linking.graphs import CompiledGraph
+from neuron_explorer.collectors.linking.kernels import CompiledGraph
 from neuron_explorer.collectors.linking.nesting import blocks
 from neuron_explorer.collectors.memory import give_back
 from neuron_explorer.collectors.repairs import repair_times
@@ -57,7 +57,7 @@ def assemble(gathered: Gathered) -> TraceRows:
         events,
         np.array(process_of_track, np.int32),
         gathered.owners,
-        gathered.compiled_graphs,
+        [replace(g, since_ns=g.since_ns - gathered.base_ns) for g in gathered.compiled_graphs],
     )
     give_back()
     return TraceRows(

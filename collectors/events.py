@@ -42,7 +42,16 @@ DENSE: dict[str, Any] = {
 }
 """In-memory columns of every event: ns relative to the trace's base, codes of the interners."""
 
-SPARSE = ("correlation", "sequence", "external_id", "device", "stream", "call_stack", "flow")
+SPARSE = (
+    "correlation",
+    "sequence",
+    "forward_thread",
+    "external_id",
+    "device",
+    "stream",
+    "call_stack",
+    "flow",
+)
 """In-memory columns that most events lack."""
 
 RECORDED_TEXTS = (
@@ -219,6 +228,8 @@ class Events:
     backward: Bools
     correlation: Sparse
     sequence: Sparse
+    forward_thread: Sparse
+    """torch's number of the thread of its forward, of backward rows."""
     external_id: Sparse
     device: Sparse
     stream: Sparse
@@ -248,6 +259,7 @@ class Events:
         """Free what is read no more once launches are found."""
         none = Sparse.joined([])
         self.correlation = self.external_id = self.device = self.stream = none
+        self.forward_thread = none
 
     def roles(self, *wanted: str) -> Bools:
         """Rows whose `layer/kind` is one of `wanted`; `layer/` takes the whole layer."""

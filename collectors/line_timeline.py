@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from neuron_explorer.collectors.backward_lines import in_backward, waiting_calls
 from neuron_explorer.collectors.events import UNKNOWN, Bools, Events, Ints, Running
 from neuron_explorer.collectors.interning import Codes
 from neuron_explorer.collectors.linking.frames import Frame
@@ -44,6 +45,7 @@ class LineTimeline:
 
         It is that of the last change no later than the event's start: a line's own event
         comes before anything the line does, and a frame's end puts its caller's line back.
+        Backward work on a thread that runs no model code has the line that waits for it.
 
         Args:
             events: The events, of one process.
@@ -54,7 +56,9 @@ class LineTimeline:
         chosen = events.roles(*_ON_THREADS) & ~events.roles(*_NOT_RUN)
         chosen |= _built(events)
         chosen &= events.start != UNKNOWN
-        chosen &= np.array([*(k is not None for k in known), False], np.bool_)[events.track]
+        recorded = np.array([*(k is not None for k in known), False], np.bool_)[events.track]
+        backward = in_backward(events)
+        chosen &= recorded | backward
         rows = np.flatnonzero(chosen)
         place = np.full(len(rows), -1, np.int32)
         entered = np.zeros(len(rows), np.int64)
@@ -66,6 +70,10 @@ class LineTimeline:
                 last = np.searchsorted(changes.start_ns, at, side="right") - 1
                 place[here] = np.where(last >= 0, changes.place[last], -1)
                 entered[here] = changes.entered_ns[last] - base_ns
+        waited = np.flatnonzero((place < 0) & backward[rows])
+        at = events.start[rows[waited]] + base_ns
+        place[waited], since = waiting_calls(self.threads, at)
+        entered[waited] = since - base_ns
         running = place >= 0
         chosen_rows = rows[running].astype(np.int32)
         return Running(chosen_rows, place[running], entered[running], self.callers, self.frames)

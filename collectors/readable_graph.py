@@ -21,6 +21,17 @@ class Place(NamedTuple):
     function: str
 
 
+FRAME = re.compile(
+    r'^ *File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE
+)
+"""A frame of a printed stack."""
+
+
+def place_of(found: re.Match[str]) -> Place:
+    """The place that a pattern with the groups `file`, `line` and `function` has found."""
+    return Place(found["file"], int(found["line"]), found["function"])
+
+
 @dataclass(frozen=True)
 class Node:
     """One node of a graph."""
@@ -31,6 +42,13 @@ class Node:
     bytes: int | None
     """Size of its distinct elements; None where it is no tensor or has symbolic sizes."""
     place: Place | None
+    call: str = ""
+    """As it is printed, with its arguments."""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a tensor of one number that the code does not compute."""
+        return bool(_NUMBER.match(self.call))
 
 
 @dataclass
@@ -52,6 +70,7 @@ _NO_PLACE = "# No stacktrace found"
 _NODE = re.compile(r'^\s+(?P<name>\w+)(?:\s*:\s*"(?P<type>[^"]*)")? = (?P<call>[^;]+)')
 _INPUT = re.compile(r'(\w+): "([^"]*)"')
 _OPERATOR = re.compile(r"^torch\.ops\.(\w+)\.(\w+)")
+_NUMBER = re.compile(r"^torch\.ops\.aten\.(full\.default\(\[\]|scalar_tensor\.)")
 _ITEM = re.compile(r"^(\w+)\[\d+\]$")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _TYPE = re.compile(r"^(?P<dtype>[a-z]+[0-9]+\w*)\[(?P<size>[^\]]*)\](?:\[(?P<stride>[^\]]*)\])?")
@@ -137,7 +156,7 @@ def read_graph(text: str) -> Graph:
     lines = body.split("\n")
     for number, line in enumerate(lines):
         if found := _COMMENT.match(line):
-            place = Place(found["file"], int(found["line"]), found["function"])
+            place = place_of(found)
         elif _NO_PLACE in line:
             place = None
         elif line.lstrip().startswith("return"):
@@ -156,7 +175,7 @@ def _node(found: re.Match[str], graph: Graph, place: Place | None) -> Node:
     item = _ITEM.match(call)
     words = [item[1]] if item else _WORD.findall(call.partition("(")[2] or call)
     inputs = tuple(dict.fromkeys(word for word in words if word in graph.nodes))
-    return Node("item" if item else named, inputs, type_bytes(found["type"] or ""), place)
+    return Node("item" if item else named, inputs, type_bytes(found["type"] or ""), place, call)
 
 
 def type_bytes(text: str) -> int | None:

@@ -182,12 +182,15 @@ def test_a_model_of_transformers(hugging_face: Path, name: str, words: dict[str,
     assert clipped == [{"source_line": line_of("hugging_face.py", "clip")}]
     own = f"transformers/models/{name}/modeling_{name}.py"
     findings = [found for found in analyze(trace) if (found["source_file"] or "").endswith(own)]
-    forward = [found for found in findings if phases(trace, found) == {"forward"}]
+    named = [found for found in findings if found["analyzer"] in TITLED_BY_OPS]
+    of = phases(trace)
+    forward = [found for found in named if {of[id_] for id_ in found["event_ids"]} == {"forward"}]
     assert forward
     for found in forward:
         assert says_one_of(found["source_text"], found["title"]), found["title"]
 
 
+TITLED_BY_OPS = {"compile_opportunities", "hbm_bound_eager_ops"}
 SAYS = {
     "mul": r"\*|dropout",
     "add": r"\+",
@@ -215,19 +218,62 @@ def says_one_of(text: str, title: str) -> bool:
     return any(re.search(SAYS[op], text) for op in ops if op in SAYS)
 
 
-def phases(trace: Path, finding: dict[str, Any]) -> set[str]:
-    events = ", ".join(map(str, finding["event_ids"]))
-    found = ask(trace, f"SELECT DISTINCT phase FROM events WHERE event_id IN ({events})")
-    return {row["phase"] for row in found}
+def phases(trace: Path) -> dict[int, str]:
+    """The phase of each event."""
+    return {
+        row["event_id"]: row["phase"] for row in ask(trace, "SELECT event_id, phase FROM events")
+    }
+
+
+COMPILED = """
+SELECT DISTINCT name, phase, sources, json_extract_string(attributes, '$.aten_ops[*]') AS ops
+FROM events
+WHERE starts_with(attributes ->> '$.aten_ops[0]', 'aten::') AND layer = 'framework' AND compiled
+"""
+# what a line of the forward says, by the operator that it gives to a compiled kernel
+SAID = {
+    "_log_softmax": r"cross_entropy\(",
+    "_scaled_dot_product_flash_attention_for_cpu": r"scaled_dot_product_attention\(",
+    "add": r"\+",
+    "arange": r"arange\(",
+    "cat": r"cat\(",
+    "constant_pad_nd": r"pad\(",
+    "cos": r"cos\(\)",
+    "embedding": r"embed_tokens\(",
+    "mean": r"\.mean\(",
+    "mm": r"(_proj|lm_head)\(",
+    "mul": r"\*",
+    "neg": r"-x2",
+    "nll_loss_forward": r"cross_entropy\(",
+    "pow": r"\.pow\(",
+    "rsqrt": r"rsqrt\(",
+    "silu": r"silu\(|act_fn\(",
+    "sin": r"sin\(\)",
+}
+LAID_OUT = r"view|reshape|contiguous|transpose|unsqueeze|\[|\.to\(|_proj\(|lm_head\("
+"""Of copies and views, which no kernel is without."""
 
 
 @needs_transformers
 @needs_compiler
-def test_a_compiled_module_of_transformers(hugging_face: Path) -> None:
+def test_a_compiled_model_of_transformers(hugging_face: Path) -> None:
+    """Each kernel has lines; forward, each line says an operator, and each is said by a line."""
     trace = hugging_face / "compiled.parquet"
-    check_forward_and_backward(trace)
     check_optimizer(trace, "hugging_face.py")
-    check_compiled(trace, "modeling_llama.py", lambda text: "hidden_states" in text)
+    kernels = ask(trace, COMPILED)
+    assert {row["phase"] for row in kernels} == {"forward", "backward"}
+    assert [row["name"] for row in kernels if not row["sources"]] == []
+    for row in (row for row in kernels if row["phase"] == "forward"):
+        ops = {op.removeprefix("aten::") for op in row["ops"]} & SAID.keys()
+        places = (place.rpartition(":") for place in row["sources"])
+        texts = [text_of(file, int(number)) for file, _, number in places]
+        assert ops, row["name"]
+        for op in ops:
+            assert any(re.search(SAID[op], text) for text in texts), (row["name"], op)
+        words = "|".join([LAID_OUT, *(SAID[op] for op in ops)])
+        assert [text for text in texts if not re.search(words, text)] == [], row["name"]
+    lost = "SELECT * FROM import_issues WHERE kind = 'compiled_without_sources'"
+    assert ask(trace, lost) == []
 
 
 def check_compiled(trace: Path, file: str, right: Callable[[str], object]) -> None:
@@ -338,5 +384,11 @@ def test_two_ranks_on_gloo(tmp_path: Path) -> None:
     """
     links = ask(traces, linked)[0]
     assert links["links"] == links["found"] > 0
-    findings = {(found["analyzer"], found["source_file"]) for found in analyze(traces)}
-    assert ("compile_opportunities", "two_ranks.py") in findings
+    findings = {
+        (found["analyzer"], Path(found["source_file"] or "").name, found["source_line"])
+        for found in analyze(traces)
+    }
+    wasteful = ("compile_opportunities", "two_ranks.py", line_of("two_ranks.py", "forward"))
+    assert wasteful in findings
+    steps = (line_of("two_ranks.py", mark) for mark in ("forward", "backward", "optimizer"))
+    assert {line for analyzer, _, line in findings if analyzer == wasteful[0]} <= set(steps)

@@ -32,7 +32,7 @@ from neuron_explorer.collectors.importers.tables import pair_marks, process_role
 from neuron_explorer.collectors.interning import NULL, Codes
 from neuron_explorer.collectors.line_timeline import LineTimeline
 from neuron_explorer.collectors.linking.frames import USUAL, Owners
-from neuron_explorer.collectors.linking.graphs import CompiledGraph
+from neuron_explorer.collectors.linking.kernels import CompiledGraph
 from neuron_explorer.collectors.recorded import append_recorded
 from neuron_explorer.collectors.rows import TraceRows, Track
 from neuron_explorer.collectors.writer import TraceWriter

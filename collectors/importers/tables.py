@@ -85,6 +85,7 @@ class TableReader:
         self._read_marks(table, phase, track, name)
         self._read_bytes(table)
         correlation = self._correlation(table)
+        forward_thread = integers(table["forward_thread"], 0)
         dense: dict[str, npt.NDArray[Any]] = {
             "start": start,
             "duration": self._checked_duration(duration),
@@ -92,12 +93,13 @@ class TableReader:
             "role": self._checked_roles(role_codes, start, phase),
             "track": track,
             "inputs": names.inputs.codes(table["inputs"]),
-            "backward": integers(table["forward_thread"], 0) > 0,
+            "backward": forward_thread > 0,
         }
         flow = np.array([text in _FLOWS for text in self._phases.texts], np.bool_)[phase]
         sparse: dict[str, npt.NDArray[Any]] = {
             "correlation": np.where(flow, UNKNOWN, correlation),
             "sequence": integers(table["sequence"]),
+            "forward_thread": np.where(forward_thread > 0, forward_thread, UNKNOWN),
             "external_id": integers(table["external_id"]),
             "device": _devices(table),
             "stream": integers(table["stream"]),

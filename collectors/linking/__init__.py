@@ -9,17 +9,17 @@ import numpy as np
 
 from neuron_explorer.collectors.events import NULL, UNKNOWN, Bools, Events, Ints
 from neuron_explorer.collectors.linking.collectives import HOST_COLLECTIVE, host_collectives
+from neuron_explorer.collectors.linking.forwards import forwards
 from neuron_explorer.collectors.linking.frames import USUAL, Owners
 from neuron_explorer.collectors.linking.graphs import (
-    CompiledGraph,
     GraphLinks,
     compiled,
     give_sources,
     link_graphs,
     settle_compilations,
 )
+from neuron_explorer.collectors.linking.kernels import CompiledGraph
 from neuron_explorer.collectors.linking.launches import (
-    forwards,
     launches,
     launches_by_flow,
     ops_by_external_id,
@@ -106,23 +106,21 @@ def link(
     slack = _slack(events, nested)
     tree = nest(events.start, events.duration, events.track, nested, slack)
     give_back()
-    hardware = events.roles("hardware/")
     parent, self_ns = tree.parent, tree.self_ns
     settle_compilations(events, parent)
     op_around = _op_around(events, tree.open_at_start, parent)
     del tree
     op, via = _ops(events, launch, op_around, hints)
     _follow_flows(events, flows, op_around, (launch, op, via))
-    collectives, asking = host_collectives(events, op, process_of_track)
-    op[collectives], via[collectives] = asking, LINK_VIA.index("order")
     del op_around
+    _ask_collectives(events, process_of_track, (op, via))
     give_back()
     forward = _forward(parent, *pairs)
     again = recomputed(events, parent)
     sources = _sources(events, parent, (forward, launch, op), again, owners)
     np.copyto(self_ns, UNKNOWN, where=~nested)
     giver = np.where(launch >= 0, launch, op)
-    work = np.flatnonzero((hardware | events.roles(HOST_COLLECTIVE)) & (giver >= 0))
+    work = np.flatnonzero(events.roles("hardware/", HOST_COLLECTIVE) & (giver >= 0))
     graphs = link_graphs(events, parent, forward, giver, compiled_graphs, owners)
     give_sources(events, parent, op, graphs, sources)
     phase = phases(events, parent, sources.module != NULL)
@@ -131,11 +129,7 @@ def link(
     step, in_region = steps_by_time(events), compiled(events, parent)
     for column in (step, phase, in_region, again):
         column[work] = column[giver[work]]
-    if forward is not None:
-        # what runs again lies in a backward op, but is a forward's
-        forward[again] = NONE
-        by_op = np.flatnonzero(hardware & (op >= 0))
-        forward[by_op] = forward[op[by_op]]
+    _settle_forwards(events, forward, op, again)
     return Links(
         parent=parent,
         launch=launch,
@@ -208,6 +202,15 @@ def _follow_flows(
     via[work] = LINK_VIA.index("flow")
 
 
+def _ask_collectives(
+    events: Events, process_of_track: Rows, links: tuple[Rows, SmallCodes]
+) -> None:
+    """Link collectives that ran on host threads to the ops that asked for them."""
+    op, via = links
+    rows, asking = host_collectives(events, op, process_of_track)
+    op[rows], via[rows] = asking, LINK_VIA.index("order")
+
+
 def _forward(parent: Rows, backward_rows: Ints, forward_rows: Ints) -> Rows | None:
     """Forward op of each row that is a backward op or lies in one; None where none does."""
     if not len(backward_rows):
@@ -216,6 +219,16 @@ def _forward(parent: Rows, backward_rows: Ints, forward_rows: Ints) -> Rows | No
     forward[backward_rows] = forward_rows
     giver = nearest(parent, forward >= 0, include_self=True)
     return np.where(giver >= 0, forward[giver], NONE)
+
+
+def _settle_forwards(events: Events, forward: Rows | None, op: Rows, again: Bools) -> None:
+    """Take the forward from what runs again, and give hardware work that of its op."""
+    if forward is None:
+        return
+    # it lies in a backward op, but is a forward's
+    forward[again] = NONE
+    by_op = np.flatnonzero(events.roles("hardware/") & (op >= 0))
+    forward[by_op] = forward[op[by_op]]
 
 
 def _sources(

@@ -7,9 +7,8 @@ an op that did. Kernels of a call are told apart by name and by the order of the
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -18,8 +17,9 @@ import numpy as np
 from neuron_explorer.collectors.events import NULL, UNKNOWN, Bools, Events, Ints
 from neuron_explorer.collectors.interning import Codes, Interner
 from neuron_explorer.collectors.linking.frames import USUAL, Owners
+from neuron_explorer.collectors.linking.kernels import CompiledGraph, CompiledKernel, in_force
 from neuron_explorer.collectors.linking.nesting import NONE, Rows, nearest
-from neuron_explorer.collectors.linking.sources import VIAS, Sources, Stack, stack_of
+from neuron_explorer.collectors.linking.sources import VIAS, Sources, Stack
 
 _REGION = re.compile(r"^Torch-Compiled Region: (\d+/\d+)")
 _COMPILE_ID = re.compile(r"_data: .*\bcompile_id=(\d+/\d+)")
@@ -31,60 +31,6 @@ _RUNS_COMPILED = re.compile(
 _OWN_KERNEL = re.compile(r"^(graph_\d+_)?(cpp|triton)_(\w+_)?(fused|poi|red|per|tem|mm)_")
 _PREFIX = re.compile(r"^graph_\d+_")
 _COMPILING = ("compiler/compile", "compiler/stage")
-
-
-Trace = tuple[tuple[str, str, int, str], ...]
-"""Frames, outermost first: full file name, the name to show, line and function."""
-
-
-@dataclass(frozen=True)
-class CompiledKernel:
-    """One call of a kernel in a compiled graph."""
-
-    name: str
-    traces: tuple[Trace, ...]
-    """Where its nodes come from, each once or more; empty where unknown."""
-    ops: tuple[str, ...]
-    read_bytes: int | None
-    write_bytes: int | None
-
-    @property
-    def row_name(self) -> str:
-        """Name of the rows it leaves: `aten::mm` for `extern_kernels.mm`."""
-        parts = self.name.split(".")
-        if parts[0] == "extern_kernels":
-            return f"aten::{parts[-1]}"
-        named = [part for part in parts if part not in ("torch", "ops")]
-        return "::".join(named[:2]) if len(parts) > 1 else self.name
-
-    def stacks(self, owners: Owners) -> list[Stack]:
-        """One stack for each source line.
-
-        First is the line that most of its expressions stand in, of several the one traced last.
-        """
-        known = list(filter(None, (stack_of(trace, owners) for trace in self.traces)))
-        often = Counter((stack.source.file, stack.source.line) for stack in known)
-        by_line = {(s.source.file, s.source.line): s for s in reversed(known)}
-        latest = {line: place for place, line in enumerate(often)}
-        order = sorted(often, key=lambda line: (-often[line], -latest[line]))
-        return [by_line[line] for line in order]
-
-    def with_ops(self, attributes: str | None) -> str | None:
-        """JSON attributes of a row with the kernel's operators added."""
-        if not self.ops:
-            return attributes
-        known = json.loads(attributes) if attributes else {}
-        return json.dumps({**known, "aten_ops": self.ops})
-
-
-@dataclass(frozen=True)
-class CompiledGraph:
-    """The kernels of one compiled graph, in the order of their calls."""
-
-    graph_id: str
-    key: str | None
-    """Of Inductor's cache; None where it was not asked."""
-    kernels: tuple[CompiledKernel, ...]
 
 
 @dataclass
@@ -178,7 +124,7 @@ def link_graphs(
         _name_graphs(events, parent, calls, known, found.graph, ids)
     found.ids = ids.texts
     if calls.any():
-        _read_calls(events, parent, giver, calls, _Finder(known, found, owners))
+        _read_calls(events, parent, giver, calls, _Finder(events, forward, known, found, owners))
     work = np.flatnonzero(events.roles("hardware/") & (giver >= 0))
     # a device's own word for its graph counts
     unnamed = work[found.graph[work] == NULL]
@@ -303,9 +249,16 @@ def _of_calls(
 class _Finder:
     """Finds the kernel of a row by graph, name, and how often the call has run that name."""
 
-    def __init__(self, known: Sequence[CompiledGraph], found: GraphLinks, owners: Owners) -> None:
+    def __init__(
+        self,
+        events: Events,
+        forward: Rows | None,
+        known: Sequence[CompiledGraph],
+        found: GraphLinks,
+        owners: Owners,
+    ) -> None:
         self.found = found
-        self._owners = owners
+        self._owners, self._start, self._forward = owners, events.start, forward
         self.graphs = known
         self._by_key: dict[tuple[str, str | None], list[CompiledGraph]] = defaultdict(list)
         for graph in known:
@@ -317,13 +270,17 @@ class _Finder:
     def kernel(self, call: int, call_name: str, graph: int, name: str) -> int:
         """Code of the kernel of the next row of a name in a call; NULL where it is unknown."""
         if call != self._call:
-            self._call, self._left = call, self._kernels(_key(call_name), graph)
+            self._call, self._left = call, self._kernels(_key(call_name), graph, call)
         return next(self._left.get(name, iter(())), NULL)
 
-    def _kernels(self, key: str | None, graph: int) -> dict[str, Iterator[int]]:
+    def _kernels(self, key: str | None, graph: int, call: int) -> dict[str, Iterator[int]]:
         graphs = self._by_key.get((self.found.ids[graph] if graph >= 0 else "", key), [])
+        graphs = in_force(graphs, int(self._start[call]))
         by_name: dict[str, list[int]] = defaultdict(list)
-        # without a key, forward and backward of a compilation are told apart by kernel names
+        if not key:
+            # a compilation's forward and backward may call a library's kernels of one name
+            backward = self._forward is not None and int(self._forward[call]) >= 0
+            graphs = [graph for graph in graphs if graph.backward == backward] or graphs
         for compiled_graph in graphs[-1:] if key else graphs:
             for kernel in compiled_graph.kernels:
                 by_name[kernel.row_name].append(self._code(kernel))

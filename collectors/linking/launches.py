@@ -1,4 +1,4 @@
-"""Hardware work -> the runtime call that launched it; backward op -> its forward op."""
+"""Hardware work -> the runtime call that launched it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ def launches(events: Events) -> Rows:
     return found
 
 
-def _frame(events: Events, ids: Sparse, label: str, group: Rows | None = None) -> pl.DataFrame:
+def _frame(events: Events, ids: Sparse, label: str) -> pl.DataFrame:
     columns = {"id": ids.values, "at": events.start[ids.rows], label: ids.rows}
-    if group is not None:
-        columns["group"] = group[events.track[ids.rows]]
     return pl.DataFrame(columns).sort("at", maintain_order=True)
 
 
@@ -84,23 +82,3 @@ def ops_by_external_id(events: Events) -> tuple[Rows, Rows]:
     fits = (distinct[place] == work.values) & (count[place] == 1) & (work.values > 0)
     fits &= events.start[op] <= events.start[work.rows]
     return work.rows[fits], op[fits]
-
-
-def forwards(events: Events, process_of_track: Rows) -> tuple[Ints, Ints]:
-    """(backward rows, forward rows): same process and sequence number, begun last before."""
-    backward = events.sequence.where(events.backward)
-    forward = events.sequence.where(~events.backward & events.roles("framework/"))
-    if not len(backward.rows) or not len(forward.rows):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    matched = (
-        _frame(events, backward, "backward", process_of_track)
-        .join_asof(
-            _frame(events, forward, "forward", process_of_track),
-            on="at",
-            by=["group", "id"],
-            strategy="backward",
-            check_sortedness=False,
-        )
-        .drop_nulls("forward")
-    )
-    return matched["backward"].to_numpy(), matched["forward"].to_numpy()

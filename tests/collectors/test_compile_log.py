@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from neuron_explorer.collectors.compile_log import CompileLog, Note, note_of
+from neuron_explorer.collectors.compile_log import CompileLog
+from neuron_explorer.collectors.compile_notes import Note, note_of
 from neuron_explorer.collectors.linking.frames import USUAL
-from neuron_explorer.collectors.linking.graphs import CompiledGraph
+from neuron_explorer.collectors.linking.kernels import CompiledGraph, CompiledKernel, in_force
 
 BREAK = """Graph break in user code at /home/me/train.py:29
 Graph Break Reason: Encountered graph break when attempting to trace CALL
@@ -142,6 +144,90 @@ def test_kernels_left_from_another_backward_are_no_part_of_a_graph() -> None:
     (graph,) = log.graphs()
     assert [kernel.name for kernel in graph.kernels] == ["cpp_fused_mul_sin_0"]
     assert lines_of(graph) == [3]
+
+
+def graph_of(
+    nodes: str, traces: Mapping[str, list[str]], names: Mapping[str, list[str]]
+) -> dict[str, CompiledKernel]:
+    """The kernels of one graph, each with lines and nodes."""
+    log, last = CompileLog(), re.findall(r"^ +(\w+): ", nodes, re.MULTILINE)[-1]
+    head = 'class G(Module):\n    def forward(self, x: "f32[4][1]cpu"):\n'
+    text = f"{head}{nodes}        return ({last},)"
+    log.add(
+        [
+            artifact("inductor_post_grad_graph", text),
+            artifact("inductor_provenance_tracking_node_mappings", {"cppCodeToPost": names}),
+            artifact("inductor_provenance_tracking_kernel_stack_traces", traces),
+            artifact("fx_graph_cache_miss", {"key": "fkey"}),
+        ]
+    )
+    return {kernel.name: kernel for kernel in log.graphs()[0].kernels}
+
+
+def node(name: str, call: str, line: int | None) -> str:
+    at = f"File: /home/me/net.py:{line} in f, code: ..." if line else "No stacktrace found"
+    return f'        # {at}\n        {name}: "f32[4][1]cpu" = torch.ops.aten.{call}\n'
+
+
+def test_a_librarys_kernel_is_not_what_its_inputs_were_made_of() -> None:
+    nodes = node("sin", "sin.default(x)", 3) + node("mm", "mm.default(sin, x)", 4)
+    kernels = graph_of(
+        nodes,
+        {"cpp_fused_sin_0:1": [trace(3)], "extern_kernels.mm:2": [trace(3), trace(4)]},
+        {"cpp_fused_sin_0:1": ["sin"], "extern_kernels.mm:2": ["sin", "mm"]},
+    )
+    product = kernels["extern_kernels.mm"]
+    assert [stack.source.line for stack in product.stacks(USUAL)] == [4]
+    assert product.ops == ("aten::mm",)
+    # the result of the other kernel and x
+    assert product.read_bytes == 32
+
+
+@pytest.mark.parametrize("number", ["full.default([], 0.0)", "scalar_tensor.default(0.0)"])
+def test_a_number_gives_its_line_to_no_kernel(number: str) -> None:
+    nodes = node("zero", number, 9) + node("le", "le.Tensor(x, zero)", 3)
+    kernels = graph_of(
+        nodes,
+        {"cpp_fused_le_0:1": [trace(9), trace(3)], "cpp_fused_full_1:2": [trace(9)]},
+        {"cpp_fused_le_0:1": ["zero", "le"], "cpp_fused_full_1:2": ["zero"]},
+    )
+    assert [s.source.line for s in kernels["cpp_fused_le_0"].stacks(USUAL)] == [3]
+    assert [s.source.line for s in kernels["cpp_fused_full_1"].stacks(USUAL)] == [9]
+
+
+@pytest.mark.parametrize("before", ["aot_inference_graph", "aot_joint_graph"])
+def test_what_a_pass_has_put_anew_has_the_line_of_the_same_call_before(before: str) -> None:
+    log = CompileLog()
+    lost, metadata = "# No stacktrace found", dict[str, Any]({before: {}})
+    fresh = graph_text({"sin": 3, "mul": 4})
+    anew = fresh.replace("mul:", "mul_tensor:").replace("(mul,)", "(mul_tensor,)")
+    notes = compiled("miss", fresh=note(fresh, **metadata))
+    nodes = {"cpp_fused_mul_sin_0:1": ["sin", "mul_tensor"]}
+    notes[1:] = [
+        artifact("inductor_post_grad_graph", re.sub("# File: .*:4 .*", lost, anew)),
+        artifact("inductor_provenance_tracking_node_mappings", {"cppCodeToPost": nodes}),
+        artifact(
+            "inductor_provenance_tracking_kernel_stack_traces",
+            {"cpp_fused_mul_sin_0:1": [trace(3)]},
+        ),
+        artifact("fx_graph_cache_miss", {"key": "fkey"}),
+    ]
+    log.add(notes)
+    assert sorted(lines_of(log.graphs()[0])) == [3, 4]
+
+
+def test_after_a_reset_graphs_without_a_key_are_told_apart_by_time() -> None:
+    log = CompileLog()
+    ended = note(compilation_metrics=METRICS)
+    first = note(graph_text({"s": 1}), dynamo_output_graph={})
+    again = note(graph_text({"s": 8}), dynamo_output_graph={})._replace(at_ns=1_000)
+    log.add([first, *compiled("miss")[:-1], ended, again, *compiled("miss")[:-1], ended])
+    graphs = log.graphs()
+    assert [(graph.key, graph.since_ns) for graph in graphs] == [(None, 42), (None, 1_000)]
+    for at_ns, graph in ((41, 0), (42, 0), (999, 0), (1_000, 1), (5_000, 1)):
+        assert in_force(graphs, at_ns) == [graphs[graph]]
+    assert in_force([], 5) == []
+    assert not any(graph.backward for graph in graphs)
 
 
 def test_graph_breaks_recompilations_and_compilations_are_rows() -> None:

@@ -1,18 +1,19 @@
 """Compiled kernels against scripts whose lines say which operators they give to a kernel.
 
-A mark stands at the end of a line, `# own: gelu gelu_backward; shared: add`: operators, named
-as Inductor names kernels after them, that come from this line only, and such that come from
-others as well. A kernel's name says its operators; so its lines must be all whose own ones it
-has, and no others but those that share one. The names come from the operators' metadata, the
-lines from the stacks of graph nodes: neither follows from the other.
+A mark stands at the end of a line, `# own: gelu mm=8x16x32`: operators, named as Inductor names
+kernels after them, that come from this line only. Matrix products are told apart by their sizes:
+rows, inner size, columns. A kernel's name says its operators, so each kernel has exactly one
+true set of lines. The names come from the operators' metadata, the lines from the stacks of
+graph nodes: neither follows from the other.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,14 @@ torch = pytest.importorskip("torch")
 
 from neuron_explorer.collectors.capture.session import profile  # noqa: E402
 
-CASES = sorted((Path(__file__).parent / "cases_compiled").glob("*.py"))
-_MARK = re.compile(r"# (?P<marks>(own|shared): .*)$")
+FOLDER = Path(__file__).parent / "cases_compiled"
+CASES = sorted(FOLDER.glob("*.py"))
+LIBRARY = sorted((FOLDER / "library").glob("*.py"))
+_MARK = re.compile(r"# own: (?P<ops>.*)$")
+_NUMBERS = {"scalar_tensor"}
+"""A number among the nodes: no line computes it."""
+
+Line = tuple[str, int]
 
 pytestmark = [
     pytest.mark.torch,
@@ -33,7 +40,7 @@ pytestmark = [
 ]
 
 KERNELS = r"""
-SELECT name, sources, source_line, source_via, graph_id, compiled, phase, read_bytes,
+SELECT name, sources, source_line, source_via, graph_id, compiled, phase, input_shapes,
     json_extract_string(attributes, '$.aten_ops[*]') AS ops
 FROM events
 WHERE starts_with(attributes ->> '$.aten_ops[0]', 'aten::')
@@ -42,50 +49,45 @@ ORDER BY start_ns
 """
 
 
-@dataclass
-class Truth:
-    """Lines of a script by the operators they give."""
-
-    own: dict[str, int] = field(default_factory=dict)
-    shared: dict[str, set[int]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, script: Path) -> Truth:
-        found = cls()
-        for number, line in enumerate(script.read_text(encoding="utf-8").splitlines(), 1):
+def truth_of(script: Path) -> dict[str, Line]:
+    """The line of each operator that a script and the files it may import give to kernels."""
+    found: dict[str, Line] = {}
+    for file in (script, *LIBRARY):
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
             mark = _MARK.search(line)
-            for part in mark["marks"].split(";") if mark else ():
-                kind, _, ops = part.strip().partition(": ")
-                for op in ops.split():
-                    if kind == "own":
-                        assert op not in found.own, f"{script.name}: {op} is of two lines"
-                        found.own[op] = number
-                    else:
-                        found.shared.setdefault(op, set()).add(number)
-        return found
-
-    def needed(self, ops: set[str]) -> set[int]:
-        return {self.own[op] for op in ops if op in self.own}
-
-    def allowed(self, ops: set[str]) -> set[int]:
-        return self.needed(ops).union(*(self.shared.get(op, set()) for op in ops))
+            for op in mark["ops"].split() if mark else ():
+                # a script's own marks hide those of what it does not import
+                known = found.setdefault(op, (file.name, number))
+                assert file in LIBRARY or known[1] == number, f"{script.name}: {op} is of two lines"
+    return found
 
 
 @dataclass
 class Judged:
     script: str
     kernel: str
-    lines: set[int]
-    needed: set[int]
-    allowed: set[int]
+    lines: set[Line]
+    true: set[Line]
+    unmarked: set[str]
+    """Operators that no line says it gives."""
 
-    @property
-    def right(self) -> bool:
-        return bool(self.lines) and self.needed <= self.lines <= self.allowed
+    @classmethod
+    def of(cls, script: Path, row: dict[str, Any]) -> Judged:
+        marks, ops = truth_of(script), {_sized(op, row["input_shapes"]) for op in row["ops"]}
+        ops = {op if op in marks else op.partition("=")[0] for op in ops} - _NUMBERS
+        places = (source.rpartition(":") for source in row["sources"] or ())
+        lines = {(Path(file).name, int(line)) for file, _, line in places}
+        true = {marks[op] for op in ops if op in marks}
+        return cls(script.stem, row["name"], lines, true, ops - marks.keys())
 
-    @property
-    def exact(self) -> bool:
-        return self.needed == self.allowed
+
+def _sized(op: str, input_shapes: str | None) -> str:
+    """`mm=8x16x32`, where the rows of a kernel know the sizes of what it multiplies."""
+    name = op.removeprefix("aten::")
+    matrices = [shape for shape in json.loads(input_shapes or "[]") if len(shape) == 2]
+    if name not in ("mm", "addmm") or len(matrices) < 2:
+        return name
+    return f"{name}={matrices[0][0]}x{matrices[0][1]}x{matrices[1][1]}"
 
 
 @pytest.fixture(scope="module")
@@ -98,44 +100,34 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[st
         for script in CASES:
             torch._dynamo.reset()
             main = runpy.run_path(str(script), run_name="labelled")["main"]
-            with profile(output=folder / f"{script.stem}.parquet") as session:
+            with profile(output=folder / f"{script.stem}.parquet", record_shapes=True) as session:
                 main()
             found[script.stem] = session.trace.sql(KERNELS).to_pylist()
     return found
 
 
 def judged(recorded: dict[str, list[dict[str, Any]]]) -> list[Judged]:
-    found = []
-    for script in CASES:
-        truth = Truth.of(script)
-        for row in recorded[script.stem]:
-            here = [s for s in row["sources"] or () if f"cases_compiled/{script.name}:" in s]
-            lines = {int(source.rpartition(":")[2]) for source in here}
-            # a line of another file is a false one
-            lines |= {-1} if len(here) < len(row["sources"] or ()) else set()
-            ops = {op.removeprefix("aten::") for op in row["ops"]}
-            needed, allowed = truth.needed(ops), truth.allowed(ops)
-            found.append(Judged(script.stem, row["name"], lines, needed, allowed))
-    return found
+    return [Judged.of(script, row) for script in CASES for row in recorded[script.stem]]
 
 
 def test_kernels_have_all_their_lines_and_no_other(
     recorded: dict[str, list[dict[str, Any]]],
 ) -> None:
     kernels = judged(recorded)
-    wrong = [kernel for kernel in kernels if not kernel.right]
-    assert len(kernels) >= 25
-    assert sum(kernel.exact for kernel in kernels) >= len(kernels) / 3
+    assert len(kernels) >= 50
+    assert [kernel for kernel in kernels if kernel.unmarked or not kernel.true] == []
+    wrong = [kernel for kernel in kernels if kernel.lines != kernel.true]
     assert len(wrong) <= 0.05 * len(kernels), wrong
 
 
 def test_every_marked_line_is_in_some_kernel(recorded: dict[str, list[dict[str, Any]]]) -> None:
     kernels = judged(recorded)
+    found = {(kernel.script, *line) for kernel in kernels for line in kernel.lines}
     for script in CASES:
-        truth = Truth.of(script)
-        marked = set(truth.own.values()).union(*truth.shared.values(), set())
-        found = set().union(*(k.lines for k in kernels if k.script == script.stem))
-        assert marked == found, script.name
+        own = {line for line in truth_of(script).values() if line[0] == script.name}
+        assert {(script.stem, *line) for line in own} <= found, script.name
+    imported = {line for line in truth_of(LIBRARY[0]).values() if line[0] == LIBRARY[0].name}
+    assert imported <= {line[1:] for line in found}
 
 
 def test_kernels_say_their_graph_and_how_their_line_is_known(
@@ -148,5 +140,6 @@ def test_kernels_say_their_graph_and_how_their_line_is_known(
         assert row["sources"][0].endswith(f":{row['source_line']}")
     phases = {row["phase"] for row in recorded["layers"]}
     assert phases == {"forward", "backward"}
-    # a recompilation is a graph of its own
+    # a recompilation is a graph of its own; open sizes need none
     assert len({row["graph_id"] for row in recorded["broken"]}) == 4
+    assert len({row["graph_id"] for row in recorded["sizes"]}) == 1

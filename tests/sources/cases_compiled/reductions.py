@@ -10,7 +10,7 @@ def scores(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     h = h.masked_fill(mask, -1e9)  # own: masked_fill
     h = h.softmax(dim=-1)  # own: _softmax
     h = (
-        h.rsqrt().clamp(max=3.0)  # own: rsqrt  # own: clamp
+        h.rsqrt().clamp(max=3.0)  # own: rsqrt clamp
     )
     return h.cumsum(dim=0)  # own: cumsum
 

@@ -10,19 +10,19 @@ def squashed(x: torch.Tensor) -> torch.Tensor:
 
 
 def wide(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    h = x @ w  # shared: mm t
+    h = x @ w  # own: mm=4x8x12 mm=8x4x12
     return squashed(h)
 
 
 def narrow(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     h = squashed(x)
-    return h @ w  # shared: mm t
+    return h @ w  # own: mm=4x12x6 mm=12x4x6 mm=4x6x12
 
 
 def both(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     h = wide(x, w)
     y = narrow(h, v)
-    return y.exp()  # own: exp; shared: mul
+    return y.exp()  # own: exp mul
 
 
 def main() -> None:
