@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from dryrun_scripts import run_code
 
 ROOT = Path(__file__).parents[1]
 README, PAGE = ROOT / "README.md", ROOT / "docs" / "dry-run.md"
 
 
 def test_every_view_and_analyzer_it_names_is_there() -> None:
-    for name in ("modelled_work", "modelled_steps", "fallbacks", "compilations"):
+    for name in ("modelled_work", "modelled_steps", "modelled_gains", "fallbacks", "compilations"):
         assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
         assert (ROOT / "neuron_explorer" / "views" / f"{name}.sql").is_file()
     for name in ("dry_run_summary", "compile_gain", "modelled_waits", "recompilations"):
@@ -35,9 +34,6 @@ def test_the_lines_it_shows_run(page: Path, tmp_path: Path) -> None:
         "def train_step(model):",
         "    model(torch.ones(2, 4, device='neuron')).sum().item()",
     ]
-    (tmp_path / "script.py").write_text("\n".join([*before, *lines]), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "script.py"], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = run_code("\n".join([*before, *lines]), tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert (tmp_path / "trace.parquet").is_file()

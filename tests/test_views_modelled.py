@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dryrun_scripts import run_cli as cli
 
 from builders import kernel, launch, op, row, step, write_trace
 from neuron_explorer.analyzers import run
@@ -57,16 +56,6 @@ with torch.no_grad():
 def line_of(mark: str) -> int:
     lines = PLANTED.splitlines()
     return next(n for n, text in enumerate(lines, 1) if text.endswith(f"# line: {mark}"))
-
-
-def cli(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "neuron_explorer", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-    )
 
 
 def dry_run(folder: Path, script: str, *options: str) -> Path:
@@ -166,6 +155,14 @@ def test_what_was_planted_is_found_at_its_line(planted: Trace) -> None:
     assert {f.figures for f in report.findings if f.analyzer != "trace_health"} == {"modelled"}
     (summary,) = (f for f in report.findings if f.analyzer == "dry_run_summary")
     assert summary.evidence["submissions"] == 9
+    for said in (
+        "On trn2, eager: 9 NEFF submissions in all, modelled ",
+        f", 3 CPU fallbacks at script.py:{line_of('sort')}, ",
+        f"2 recompilations from changing batch size at script.py:{line_of('mul')} (1), ",
+        f"script.py:{line_of('sum')} (1); the eager programs compiled, estimated: ",
+        " launches go and up to ",
+    ):
+        assert said in summary.message
     assert report.trusted
 
 
@@ -210,10 +207,15 @@ def test_a_graph_is_one_program_within_what_its_eager_form_promised(tmp_path: Pa
     assert first["bytes"] == 4 * (8 * 64 + 2 * 64 * 64 + 2 * 64 + 8 * 64)
     assert first["flops"] >= 2 * 2 * 8 * 64 * 64
     assert second["modelled_duration_ns"] == first["modelled_duration_ns"]
-    by_name = {f.evidence.get("mode") or f.evidence.get("phase"): f for f in report.findings}
-    assert by_name["compiled"].evidence["graphs"] == 1
-    gain: Any = by_name["forward"].evidence
+    (summary,) = (f for f in report.findings if f.analyzer == "dry_run_summary")
+    assert (summary.evidence["graphs"], summary.evidence["graph_submissions"]) == (1, 2)
+    assert summary.evidence["compiled_ns"] == 2 * first["modelled_duration_ns"]
+    assert "; compiled: 1 graphs in 2 submissions in all, modelled " in summary.message
+    gain: Any
+    (gain,) = (f.evidence for f in report.findings if f.evidence.get("phase") == "forward")
     assert gain["programs"] == 3
+    assert (gain["graphs"], gain["saved_launches"]) == (1, 2)
+    assert gain["saved_launch_ns"] == 2 * LAUNCH_NS
     assert gain["one_low_ns"] - 2 <= first["modelled_duration_ns"] <= gain["one_high_ns"] + 2
 
 
@@ -256,14 +258,13 @@ def test_a_wrong_dry_run_is_one_clear_line(
 
 def modelled_row(start: int, duration: int, bound: str, **columns: Any) -> Any:
     given = {"modelled_bound": bound, "modelled_launch_ns": 10, "modelled_bytes": 100}
+    usual = {"device": "neuron:0 (trn2, dry run)", "attributes": given}
     return kernel(
         start,
         5,
-        device="neuron:0 (trn2, dry run)",
         modelled_start_ns=start * 100,
         modelled_duration_ns=duration,
-        attributes=given,
-        **columns,
+        **(usual | columns),
     )
 
 
@@ -298,6 +299,76 @@ def test_steps_add_up_what_belongs_to_each(tmp_path: Path) -> None:
     assert (two["compute_bound_ns"], two["link_ns"], two["work_ns"]) == (50, 20, 70)
     assert (two["fallbacks"], two["compilations"], two["recompilations"]) == (1, 1, 1)
     assert two["host_wait_ns"] is None
+
+
+def test_collectives_that_no_program_hides(tmp_path: Path) -> None:
+    def talk(start: int, duration: int, number: int, queue: str = "collective 0") -> Any:
+        return modelled_row(
+            start, duration, "link", step=number, kind="collective", queue=queue, name="c10d::x"
+        )
+
+    path = write_trace(
+        tmp_path / "trace.parquet",
+        [
+            step(1, 0, 50),
+            step(2, 50, 50),
+            modelled_row(0, 100, "memory", step=1),  # 0 to 100
+            modelled_row(2, 20, "memory", step=1),  # 200 to 220
+            talk(0, 150, 1),  # 50 of it alone
+            talk(1, 30, 1, "collective 1"),  # 100 to 130, beside the other one
+            talk(60, 70, 2),  # 6000 to 6070: half of it alone
+            modelled_row(60, 35, "compute", step=2),
+        ],
+    )
+    with Trace.open([path]) as trace:
+        one, two = rows(trace, "SELECT * FROM modelled_steps")
+    assert (one["collectives"], one["collective_ns"], one["exposed_collective_ns"]) == (2, 180, 50)
+    assert (two["collectives"], two["collective_ns"], two["exposed_collective_ns"]) == (1, 70, 35)
+
+
+def test_a_gain_is_told_for_the_items_of_a_list(tmp_path: Path) -> None:
+    def ran(start: int, module: str, read: int, write: int) -> Any:
+        return modelled_row(
+            start,
+            110,
+            "memory",
+            phase="forward",
+            module=module,
+            module_class="Linear",
+            attributes={
+                "modelled_bound": "memory",
+                "modelled_launch_ns": 10,
+                "modelled_memory_ns": 100,
+                "modelled_compute_ns": 1,
+                "modelled_bytes": 200,
+                "reads": [[read, 100]],
+                "writes": [[write, 100]],
+            },
+        )
+
+    path = write_trace(
+        tmp_path / "trace.parquet",
+        [
+            ran(0, "Net.layers.0.up", 1, 2),
+            ran(2, "Net.layers.0.down", 2, 3),
+            ran(4, "Net.layers.1.up", 3, 4),
+            ran(6, "Net.layers.1.down", 4, 5),
+            ran(8, "Net.head", 5, 6),
+        ],
+    )
+    with Trace.open([path]) as trace:
+        found = rows(trace, "SELECT * FROM modelled_gains WHERE scope = 'module'")
+        (whole,) = rows(trace, "SELECT * FROM modelled_gains WHERE scope = 'phase'")
+    layers = found[0]
+    assert (layers["module"], layers["instances"], layers["programs"]) == ("Net.layers.*", 2, 4)
+    # each layer: one input from outside, one result used outside; its own middle stays inside
+    assert (layers["bytes"], layers["outside_bytes"], layers["graphs"]) == (800, 400, 2)
+    assert layers["eager_ns"] == 440
+    assert layers["one_low_ns"] == 2 * (10 + 100)
+    assert layers["one_high_ns"] == 2 * (10 + 200)
+    assert {row["module"] for row in found} == {"Net.layers.*", "Net.head"}
+    # the whole: only its first input comes from outside, and nobody reads its result
+    assert (whole["programs"], whole["graphs"], whole["outside_bytes"]) == (5, 1, 100)
 
 
 def test_a_trace_without_modelled_times_has_no_modelled_row(tmp_path: Path) -> None:

@@ -16,14 +16,14 @@ from neuron_explorer.collectors.dryrun.jobs import Access, Job
 from neuron_explorer.collectors.dryrun.programs import Program, in_work_ns
 
 if TYPE_CHECKING:
-    from neuron_explorer.collectors.dryrun.device import Device
+    from neuron_explorer.collectors.dryrun.core import Core
     from neuron_explorer.collectors.dryrun.queues import Storage
 
 
 class Grouping:
     """Ops that were dispatched and not submitted."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Core) -> None:
         self._device = device
         self._limit = device.constants.adaptive_ops
         self._jobs: list[Job] = []

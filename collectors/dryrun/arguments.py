@@ -118,3 +118,17 @@ _SMALL = 1 << 20
 def is_small(tensor: torch.Tensor) -> bool:
     """Whether a tensor's values are known though nothing is executed: few whole numbers."""
     return not tensor.dtype.is_floating_point and tensor.numel() <= _SMALL
+
+
+def fill(cells: list[Cell], results: Any, layouts: list[tuple[int, ...]] | None = None) -> None:
+    """Leave results in cells, in the layouts that were promised for them."""
+    for place, (cell, result) in enumerate(zip(cells, tensors_in(results), strict=True)):
+        cell.value = result if layouts is None else _laid_out(result, layouts[place])
+
+
+def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """Values in the layout that was promised for them, where a host kernel chose another."""
+    pairs = zip(tensor.shape, tensor.stride(), strides, strict=True)
+    if all(size <= 1 or have == promised for size, have, promised in pairs):
+        return tensor
+    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)

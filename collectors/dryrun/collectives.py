@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.distributed as dist
@@ -26,6 +27,7 @@ from neuron_explorer.collectors.dryrun.arguments import (
     snapshot,
     values,
 )
+from neuron_explorer.collectors.dryrun.collective_cost import link_cost
 from neuron_explorer.collectors.dryrun.jobs import Job
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ class Collectives:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._groups: dict[str, int] = {}
-        self._links: dict[str, Any] = {}
+        # a group that is destroyed takes its link along: another may have its name
+        self._links: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Queue a collective; what it returns need not be waited for, as its queue orders it."""
@@ -64,6 +67,8 @@ class Collectives:
 
         device = self._device
         reads, writes = device.accesses(read), device.accesses(written)
+        read_bytes, write_bytes = (sum(nbytes for _, nbytes in side) for side in (reads, writes))
+        cost = link_cost(device.constants, base, read_bytes, write_bytes, group.size())
         device.submit(
             ("collective", self._number(group)),
             Job(
@@ -72,8 +77,11 @@ class Collectives:
                 reads=reads,
                 writes=writes,
                 run=run,
-                read_bytes=sum(nbytes for _, nbytes in reads),
-                write_bytes=sum(nbytes for _, nbytes in writes),
+                read_bytes=read_bytes,
+                write_bytes=write_bytes,
+                work_ns=cost.transfer_ns if cost else 0,
+                latency_ns=cost.latency_ns if cost else 0,
+                known=cost is not None,
                 follow=all(is_small(t) and t.cell.value is not None for t in [*read, *written]),
             ),
         )
@@ -86,9 +94,13 @@ class Collectives:
 
     def _link(self, group: Any) -> Any:
         """The group's own gloo, made when all ranks come to their first collective."""
-        if group.group_name not in self._links:
-            self._links[group.group_name] = _gloo(group).boxed()
-        return self._links[group.group_name]
+        if group not in self._links:
+            self._links[group] = _gloo(group).boxed()
+        return self._links[group]
+
+    def close(self) -> None:
+        """End the links' threads: one at work when the interpreter goes would abort the process."""
+        self._links.clear()
 
 
 def _gloo(group: Any) -> Any:

@@ -38,6 +38,10 @@ class Constants:
     link_bytes_per_ns: float
     """Bandwidth between host and device."""
     link_latency_ns: int
+    collective_bytes_per_ns: float
+    """Bandwidth between chips that one logical core has, in one direction."""
+    collective_hop_ns: int
+    """Latency from one rank of a ring to the next."""
     on_chip_bytes: int
     adaptive_ops: int
     """Adaptive eager makes at most so many ops one program."""
@@ -118,6 +122,8 @@ def _constants(name: str, table: dict[str, Any]) -> Constants:
         vector_flops_per_ns=table["vector"]["tflops"] * 1000,
         link_bytes_per_ns=table["host_link"]["gb_per_s"],
         link_latency_ns=round(table["host_link"]["latency_us"] * 1000),
+        collective_bytes_per_ns=table["collective"]["gb_per_s"],
+        collective_hop_ns=round(table["collective"]["hop_us"] * 1000),
         on_chip_bytes=table["memory"]["on_chip_mib"] << 20,
         adaptive_ops=table["adaptive"]["ops"],
         narrowed=narrowed,

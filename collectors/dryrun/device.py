@@ -7,23 +7,18 @@ on the host waits.
 from __future__ import annotations
 
 import re
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.autograd import _enable_record_function  # type: ignore[attr-defined]
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
-from neuron_explorer.collectors.dryrun.adaptive import Grouping
 from neuron_explorer.collectors.dryrun.arguments import (
     cell_of,
     cells_in,
     check_devices,
     device_tensors,
+    fill,
     index_of,
     is_small,
     map_leaves,
@@ -35,31 +30,17 @@ from neuron_explorer.collectors.dryrun.arguments import (
     values,
 )
 from neuron_explorer.collectors.dryrun.constants import Constants, Support
+from neuron_explorer.collectors.dryrun.core import Core
 from neuron_explorer.collectors.dryrun.jobs import Access, Job
-from neuron_explorer.collectors.dryrun.log import DeviceLog, Launch, QueueEvent
-from neuron_explorer.collectors.dryrun.modelled import ModelledTime
-from neuron_explorer.collectors.dryrun.programs import (
-    Program,
-    ProgramCache,
-    meta_call,
-    sizes,
-    to_meta,
-)
-from neuron_explorer.collectors.dryrun.queues import (
-    Faults,
-    HardwareQueue,
-    Memory,
-    Storage,
-    Task,
-    Ticket,
-)
+from neuron_explorer.collectors.dryrun.programs import Program, meta_call, sizes, to_meta
+from neuron_explorer.collectors.dryrun.queues import Memory, Storage
 from neuron_explorer.collectors.dryrun.seeds import Generator, draw, is_random
 from neuron_explorer.collectors.dryrun.tensor import NAME, Cell, NeuronTensor
+from neuron_explorer.collectors.dryrun.tracing import fake_mode, faked, unseen_by_profiler
 from neuron_explorer.collectors.dryrun.transfers import Transfers
+from neuron_explorer.collectors.dryrun.views import Views
 
 aten = torch.ops.aten
-LAUNCH, SYNC = "nrt_model_submit", "nrt_queue_synchronize"
-_COPY_IN, _COPY_OUT = "nrt_tensor_write", "nrt_tensor_read"
 _VIEWS = frozenset({aten._unsafe_view.default})
 """Ops that PyTorch's schema does not call views, though nothing is moved."""
 _INDEXED = re.compile(r"_?(unsafe_)?index(_put)?(_impl)?_?")
@@ -67,7 +48,7 @@ _INDEXED = re.compile(r"_?(unsafe_)?index(_put)?(_impl)?_?")
 _NO_PROGRAM = (NotImplementedError, torch._subclasses.fake_tensor.DataDependentOutputException)
 
 
-class Device:
+class Device(Core):
     """All logical cores of one chip, as one process sees them."""
 
     def __init__(
@@ -78,23 +59,14 @@ class Device:
         execute: bool = True,
         adaptive: bool = False,
     ) -> None:
-        self.constants, self.support, self.execute = constants, support, execute
-        self.log = DeviceLog()
-        self.programs = ProgramCache(constants, self.log)
-        self.modelled = ModelledTime(constants)
+        super().__init__(constants, execute=execute, adaptive=adaptive)
+        self.support = support
         self.generator = Generator()
         self.memory = Memory()
-        self.faults = Faults()
-        self.queues = {
-            (kind, number): HardwareQueue(f"{kind} {number}", kind, self.faults)
-            for kind, count in constants.queues.items()
-            for number in range(count)
-        }
         self.transfers = Transfers(self)
-        self.grouping = Grouping(self) if adaptive else None
+        self._views = Views(self)
         self.forked = False
         """Whether this is a child of the process that the device belongs to."""
-        self._submitting = threading.RLock()
 
     # What PyTorch calls.
 
@@ -105,16 +77,16 @@ class Device:
             RuntimeError: This is a forked child, tensors lie on several devices, or the op
                 cannot run on the device.
         """
-        if traced_by := _fake_mode(args, kwargs):
-            faked = map_tensors(lambda t: _faked(traced_by, t), (args, kwargs))
+        if traced_by := fake_mode(args, kwargs):
+            given, named = map_tensors(lambda t: faked(traced_by, t), (args, kwargs))
             with traced_by:
-                return func(*faked[0], **faked[1])
+                return func(*given, **named)
         if self.forked:
             raise RuntimeError(
                 f"a forked process cannot use the {NAME} device of its parent: move tensors to "
                 "it in the parent, or start workers with multiprocessing_context='spawn'"
             )
-        with _inside():
+        with unseen_by_profiler():
             return self._dispatch(func, args, kwargs)
 
     def empty(self, like: torch.Tensor, index: int) -> NeuronTensor:
@@ -128,32 +100,11 @@ class Device:
         """New memory for a tensor of this shape."""
         return Storage(sizes(self.constants, iter([like])), self.memory)
 
-    def synchronize(self) -> None:
-        """Wait for everything submitted.
-
-        Raises:
-            RuntimeError: A task failed since the last wait.
-        """
-        start = time.time_ns()
-        self.flush()
-        for queue in self.queues.values():
-            queue.wait_quietly(queue.given)
-        waited = self.modelled.wait(max(queue.free_ns for queue in self.queues.values()))
-        self._launched("sync", SYNC, self.log.next_correlation(), start, waited)
-        self.faults.raise_first()
-
-    def flush(self) -> None:
-        """Submit what waits to be made one program with its neighbours."""
-        if self.grouping is not None:
-            with self._submitting:
-                self.grouping.flush()
-
     def close(self, timeout_s: float | None = None) -> None:
-        """Run what was submitted and end the queues' threads, waiting so long for each."""
+        """Run what was submitted and end all threads, waiting so long for each queue's."""
         if not self.forked:
-            self.flush()
-            for queue in self.queues.values():
-                queue.end(timeout_s)
+            super().close(timeout_s)
+            self.transfers.close()
 
     # Ops.
 
@@ -175,9 +126,9 @@ class Device:
 
     def _run(self, func: Any, base: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func.is_view or func in _VIEWS:
-            return self._view(func, args, kwargs)
+            return self._views.plain(func, args, kwargs)
         if torch.Tag.inplace_view in func.tags:
-            return self._view_in_place(func, args, kwargs)
+            return self._views.in_place(func, args, kwargs)
         if not self.support.falls_back(base):
             try:
                 program = self.programs.get(func, args, kwargs, quiet=self.grouping is not None)
@@ -201,42 +152,6 @@ class Device:
             return func(*map_tensors(to_meta, args), **kwargs)
         return self.empty(meta_call(func, args, kwargs), index_of(args))
 
-    def _view(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The same memory seen otherwise: nothing runs, but it comes in the queue's order."""
-        base = cell_of(next(tensors_in(args)))
-        meta = meta_call(func, args, kwargs)
-        made = map_tensors(lambda t: NeuronTensor(t, Cell(base.storage), index_of(args)), meta)
-        if self.execute or base.value is not None:
-            given, named, cells = snapshot(args), snapshot(kwargs), cells_in(made)
-            self._later(base, lambda: _fill(cells, func(*values(given), **values(named))))
-        return return_and_correct_aliasing(func, args, kwargs, made)  # type: ignore[no-untyped-call]
-
-    def _view_in_place(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The tensor itself seen otherwise (`unsqueeze_`, `t_`).
-
-        It gets a cell of its own: what was submitted before sees it as it was.
-        """
-        tensor, rest = args[0], args[1:]
-        before, after = cell_of(tensor), Cell(cell_of(tensor).storage)
-        tensor.cell = after
-        if before.value is not None or self.execute:
-            self._later(before, lambda: _fill([after], func(before.read().detach(), *rest)))
-        return return_and_correct_aliasing(func, args, kwargs, tensor)  # type: ignore[no-untyped-call]
-
-    def _later(self, cell: Cell, task: Callable[[], None]) -> None:
-        """Now if the values are there, else behind what makes them."""
-        with self._submitting:
-            if cell.value is not None:
-                task()
-            elif self.grouping is not None and self.grouping.makes(cell.storage):
-                self.grouping.later(task)
-            elif (written := cell.storage.written) is None or written.done:
-                task()
-            else:
-                place = Task("a view", task, _unseen)
-                ticket = written.queue.submit(place, written.modelled_end_ns)
-                cell.storage.written = ticket
-
     def submit_op(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], program: Program
     ) -> Any:
@@ -255,7 +170,7 @@ class Device:
         def run() -> None:
             found = self.execute_on_host(func, values(given), values(named), seed)
             found = found if isinstance(found, tuple) else (found,)
-            _fill(cells, [r for r, new in zip(found, is_new, strict=True) if new], layouts)
+            fill(cells, [r for r, new in zip(found, is_new, strict=True) if new], layouts)
             for cell in changed:
                 self._narrow_in_place(cell.read())
 
@@ -322,127 +237,6 @@ class Device:
         if narrow is not tensor:
             tensor.copy_(narrow)
 
-    # Queues.
-
-    def submit(self, where: tuple[str, int], job: Job) -> Ticket | None:
-        """Queue a task behind what it depends on, and log it; None where it waits for others."""
-        with self._submitting:
-            if self.grouping is None or not self.grouping.takes(job):
-                self.flush()
-                return self.place(where, job)
-            if job.follow and not self.execute:
-                job.run()
-            self.grouping.add(job)
-            return None
-
-    def place(self, where: tuple[str, int], job: Job) -> Ticket:
-        """Queue a task that needs no other to be submitted before it."""
-        with self._submitting:
-            if _traces():
-                return self._unlogged(self.queues[where], job)
-            start = time.time_ns()
-            queue, correlation = self.queues[where], self.log.next_correlation()
-            after = [t for t in _dependencies(job) if t.queue in self.queues.values()]
-            modelled = self.modelled.place(queue, after, job)
-            done = self._logs(queue, job, correlation, modelled)
-            end = modelled[0] + (modelled[1] or 0)
-            if self.execute:
-                ticket = queue.submit(Task(job.name, job.run, done, after), end)
-            else:
-                if job.follow:
-                    job.run()
-                done(start, None)
-                ticket = Ticket(queue, 0, end)
-            _note(job, ticket)
-        kind = "copy" if job.kind == "memcpy" else "launch"
-        name = LAUNCH if kind == "launch" else _COPY_IN if job.writes else _COPY_OUT
-        self._launched(kind, name, correlation, start)
-        return ticket
-
-    def _unlogged(self, queue: HardwareQueue, job: Job) -> Ticket:
-        """A constant that torch.compile works out while it traces: no work of the program."""
-        ticket = Ticket(queue, 0, 0)
-        if self.execute:
-            ticket = queue.submit(Task(job.name, job.run, _unseen, _dependencies(job)), 0)
-        elif job.follow:
-            job.run()
-        _note(job, ticket)
-        return ticket
-
-    def _logs(
-        self, queue: HardwareQueue, job: Job, correlation: int, modelled: tuple[int, int | None]
-    ) -> Callable[[int, int | None], None]:
-        event = QueueEvent(
-            queue=queue.name,
-            kind=job.kind,
-            name=job.name,
-            correlation=correlation,
-            start_ns=0,
-            end_ns=None,
-            read_bytes=job.read_bytes,
-            write_bytes=job.write_bytes,
-            flops=job.flops,
-            modelled_start_ns=modelled[0],
-            modelled_duration_ns=modelled[1],
-            graph=job.graph,
-            ops=job.ops,
-            floors=self.modelled.floors(job),
-            reads=tuple((storage.number, nbytes) for storage, nbytes in job.reads),
-            writes=tuple((storage.number, nbytes) for storage, nbytes in job.writes),
-        )
-
-        def done(began: int, ended: int | None) -> None:
-            self.log.events.append(replace(event, start_ns=began, end_ns=ended))
-
-        return done
-
-    def _launched(
-        self,
-        kind: str,
-        name: str,
-        correlation: int,
-        start: int,
-        waited: tuple[int, int] | None = None,
-    ) -> None:
-        tid, modelled = threading.get_native_id(), waited or (None, None)
-        self.log.launches.append(
-            Launch(kind, name, correlation, start, time.time_ns(), tid, *modelled)
-        )
-
-    def wait(self, ticket: Ticket | None) -> None:
-        """Block until a task has run.
-
-        Raises:
-            RuntimeError: A task failed since the last wait.
-        """
-        start, waited = time.time_ns(), None
-        if ticket is not None:
-            ticket.queue.wait_quietly(ticket.number)
-            waited = self.modelled.wait(ticket.modelled_end_ns)
-        self._launched("sync", SYNC, self.log.next_correlation(), start, waited)
-        self.faults.raise_first()
-
-
-class _Inside(threading.local):
-    depth = 0
-
-
-_within = _Inside()
-
-
-@contextmanager
-def _inside() -> Iterator[None]:
-    """What runs in here is the device's doing, not the program's: the profiler sees no op."""
-    _within.depth += 1
-    if _within.depth == 1:
-        _enable_record_function(False)  # noqa: FBT003
-    try:
-        yield
-    finally:
-        _within.depth -= 1
-        if _within.depth == 0:
-            _enable_record_function(True)  # noqa: FBT003
-
 
 def _can_follow(inputs: Any, outputs: list[Any]) -> bool:
     """Whether a program's values are whole numbers, few, and all that it needs is known."""
@@ -450,54 +244,7 @@ def _can_follow(inputs: Any, outputs: list[Any]) -> bool:
     return known and all(is_small(tensor) for tensor in outputs)
 
 
-def _fake_mode(args: Any, kwargs: Any) -> Any:
-    """The mode that traces shapes, where one does: then an op is no work of the device."""
-    fake = torch._subclasses.FakeTensor
-    for tensor in tensors_in([args, kwargs]):
-        if isinstance(tensor, fake):
-            return tensor.fake_mode
-    return None
-
-
-def _faked(mode: Any, tensor: torch.Tensor) -> torch.Tensor:
-    made: torch.Tensor = mode.from_tensor(tensor) if isinstance(tensor, NeuronTensor) else tensor
-    return made
-
-
-def _unseen(start_ns: int, end_ns: int) -> None:
-    """Views take a place in the queue's order, but are no event of it."""
-
-
 def _new_results(func: Any) -> list[bool]:
     """Which results of an op are new tensors, not arguments that it wrote to."""
     found = [not (r.alias_info and r.alias_info.is_write) for r in func._schema.returns]
     return found or [True]
-
-
-def _fill(cells: list[Cell], results: Any, layouts: list[tuple[int, ...]] | None = None) -> None:
-    for place, (cell, result) in enumerate(zip(cells, tensors_in(results), strict=True)):
-        cell.value = result if layouts is None else _laid_out(result, layouts[place])
-
-
-def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
-    """Values in the layout that was promised for them, where a host kernel chose another."""
-    pairs = zip(tensor.shape, tensor.stride(), strides, strict=True)
-    if all(size <= 1 or have == promised for size, have, promised in pairs):
-        return tensor
-    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
-
-
-def _traces() -> bool:
-    return torch._guards.TracingContext.try_get() is not None
-
-
-def _note(job: Job, ticket: Ticket) -> None:
-    for storage, _ in job.reads:
-        storage.note_read(ticket)
-    for storage, _ in job.writes:
-        storage.note_write(ticket)
-
-
-def _dependencies(job: Job) -> list[Ticket]:
-    found = [ticket for storage, _ in job.reads for ticket in storage.before_read()]
-    return found + [ticket for storage, _ in job.writes for ticket in storage.before_write()]

@@ -29,6 +29,10 @@ class Job:
     """Modelled time of its work."""
     compute_ns: int = 0
     """The part of it that is arithmetic: FLOPs over the engine's peak."""
+    latency_ns: int = 0
+    """Modelled time of a collective's hops, besides its launch."""
+    known: bool = True
+    """Whether the model has a time for it."""
     graph: str | None = None
     key: Any = None
     """Of an eager op's program; None for what cannot be made one program with its neighbours."""

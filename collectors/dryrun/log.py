@@ -31,7 +31,7 @@ class Floors:
     """What a modelled duration is made of; None where a part has no meaning."""
 
     launch_ns: int
-    """Fixed cost: of a program's launch, or a copy's latency."""
+    """Fixed cost: of a program's launch, a collective's launch and hops, or a copy's latency."""
     memory_ns: int | None = None
     compute_ns: int | None = None
     link_ns: int | None = None
@@ -66,7 +66,7 @@ class QueueEvent:
     flops: int | None
     modelled_start_ns: int
     modelled_duration_ns: int | None
-    """None where the model has no number: collectives."""
+    """None where the model has no number: an unknown collective."""
     graph: str | None = None
     """Graph id of a compiled program."""
     ops: int = 1

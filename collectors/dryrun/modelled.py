@@ -24,10 +24,9 @@ class ModelledTime:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def place(self, queue: HardwareQueue, after: list[Ticket], job: Job) -> tuple[int, int | None]:
-        """Start and duration of a task: its launch cost and work, or a copy's time on the link.
+        """Start and duration of a task: its launch cost and work, or its time on a link.
 
-        The duration of a collective is None: no constant is known for one, so that it takes no
-        time on this timeline.
+        The duration is None where the model has no number: then it takes no time on this timeline.
         """
         floors = self.floors(job)
         if floors is None:
@@ -37,8 +36,10 @@ class ModelledTime:
 
     def floors(self, job: Job) -> Floors | None:
         """What a task's duration is made of; None where no constant is known."""
-        if job.kind == "collective":
+        if not job.known:
             return None
+        if job.kind == "collective":
+            return Floors(self.constants.launch_ns + job.latency_ns, link_ns=job.work_ns)
         if job.kind == "memcpy":
             moved = (job.read_bytes or 0) / self.constants.link_bytes_per_ns
             return Floors(self.constants.link_latency_ns, link_ns=round(moved))

@@ -31,14 +31,33 @@ def allow_watched_moves() -> None:
 
     def apply(self: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True) -> Any:  # noqa: FBT001, FBT002 - PyTorch calls it so
         outermost = _moving.moved is None
-        if outermost:
-            _moving.moved = {}
+        # one for all modules of the outermost call: a tied parameter is moved once
+        moved = _moving.moved = {} if _moving.moved is None else _moving.moved
+        before = {
+            key: (parameter.__class__, parameter.__dict__)
+            for key, parameter in self._parameters.items()
+            if parameter is not None
+        }
+        last: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+        def noting(tensor: torch.Tensor) -> torch.Tensor:
+            last[:] = [(tensor, fn(tensor))]
+            return last[0][1]
+
+        def again(tensor: torch.Tensor) -> torch.Tensor:
+            """What was moved before the swap failed is not moved twice."""
+            return last[0][1] if last and last[0][0] is tensor else fn(tensor)
+
         try:
-            return swap(self, fn, recurse)
+            return swap(self, noting, recurse)
         except RuntimeError as error:
             if _UNSWAPPED not in str(error):
                 raise
-            _replace(self, fn, _moving.moved or {})
+            # PyTorch has swapped class and attributes by then, though not the memory
+            failed = str(error).rpartition(".")[2]
+            parameter: Any = self._parameters[failed]
+            parameter.__class__, parameter.__dict__ = before[failed]
+            _replace(self, again, moved)
             return self
         finally:
             if outermost:

@@ -67,11 +67,23 @@ def register(current: Current) -> None:
     register_optimizer_step_post_hook(lambda *_: _count_step(current()))
     torch.__future__.set_swap_module_params_on_conversion(True)
     allow_watched_moves()
-    # a device guard made in Python can neither wait nor give streams, so these ask the device
-    for name in ("synchronize", "current_stream", "empty_cache"):
+    # a device guard made in Python can neither wait, give streams nor count memory
+    for name in _OF_THE_DEVICE:
         setattr(torch.accelerator, name, getattr(torch.get_device_module(NAME), name))
     os.register_at_fork(after_in_child=lambda: _leave_to_parent(current()))
     atexit.register(lambda: current().close())
+
+
+_OF_THE_DEVICE = (
+    "synchronize",
+    "current_stream",
+    "set_stream",
+    "empty_cache",
+    "memory_allocated",
+    "max_memory_allocated",
+    "reset_peak_memory_stats",
+)
+"""Functions of `torch.accelerator` that ask `torch.neuron`."""
 
 
 def _count_step(device: Device) -> None:

@@ -143,6 +143,12 @@ class _Stream:
         self.device = torch.device(NAME, torch.device(device or NAME).index or 0)
         self.priority = priority
 
+    def __enter__(self) -> _Stream:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Nothing to do: what was submitted in here is in the one queue."""
+
     def synchronize(self) -> None:
         self.device_of().synchronize()
 

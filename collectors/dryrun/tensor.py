@@ -101,6 +101,9 @@ class NeuronTensor(torch.Tensor):
             return object.__format__(self, spec)
         return format(self.detach().cpu(), spec)
 
+    def record_stream(self, stream: Any) -> None:
+        """Nothing to do: one queue runs all streams, and memory is freed behind what reads it."""
+
     def tolist(self) -> Any:
         """Values as Python numbers; PyTorch's own refuses subclasses."""
         return self.detach().cpu().tolist()

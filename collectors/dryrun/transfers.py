@@ -54,6 +54,10 @@ class Transfers:
         """Run an op of torch.distributed on the collective queues."""
         return self._collectives.run(func, args, kwargs)
 
+    def close(self) -> None:
+        """End what connects to other processes."""
+        self._collectives.close()
+
     # Copies.
 
     def to_host(self, tensor: NeuronTensor) -> torch.Tensor:

@@ -13,6 +13,8 @@
 -- graphs = "Different compiled graphs among them."
 -- copies = "Copies between host and device."
 -- collectives = "Collectives."
+-- collective_ns = "Sum of the collectives' modelled durations; 0 where there are none (ns)."
+-- exposed_collective_ns = "Time in which collectives run and no program does (ns)."
 -- start_ns = "First modelled start (ns)."
 -- end_ns = "Last modelled end (ns)."
 -- span_ns = "From the one to the other: what the step would take; steps may overlap (ns)."
@@ -43,6 +45,7 @@ WITH worked AS (
         count(DISTINCT name) FILTER (WHERE kind = 'kernel' AND graph_id IS NOT NULL) AS graphs,
         count(*) FILTER (WHERE kind = 'memcpy') AS copies,
         count(*) FILTER (WHERE kind = 'collective') AS collectives,
+        sum(modelled_duration_ns) FILTER (WHERE kind = 'collective') AS collective_ns,
         min(modelled_start_ns) AS start_ns,
         max(modelled_end_ns) AS end_ns,
         sum(modelled_duration_ns)::BIGINT AS work_ns,
@@ -55,6 +58,41 @@ WITH worked AS (
         sum(bytes) FILTER (WHERE kind = 'kernel') AS bytes
     FROM modelled_work
     GROUP BY rank, step
+),
+
+-- when how many collectives and programs run; a part belongs to the collective that began last
+edges AS (
+    SELECT
+        w.rank,
+        unnest([w.modelled_start_ns, w.modelled_end_ns]) AS at_ns,
+        unnest([1, -1]) AS change,
+        w.kind = 'collective' AS talks,
+        w.step
+    FROM modelled_work AS w
+    SEMI JOIN modelled_work AS c ON w.rank = c.rank AND c.kind = 'collective'
+    WHERE w.kind IN ('kernel', 'collective')
+),
+
+swept AS (
+    SELECT
+        rank,
+        lead(at_ns) OVER running - at_ns AS lasts_ns,
+        sum(if(talks, change, 0)) OVER running AS talking,
+        sum(if(talks, 0, change)) OVER running AS computing,
+        last_value(if(talks AND change > 0, struct_pack(step := step), NULL) IGNORE NULLS)
+            OVER running AS latest
+    FROM edges
+    WINDOW running AS (PARTITION BY rank ORDER BY at_ns ASC)
+),
+
+exposed AS (
+    SELECT
+        rank,
+        latest.step AS step,
+        sum(lasts_ns)::BIGINT AS exposed_ns
+    FROM swept
+    WHERE talking > 0 AND computing = 0
+    GROUP BY rank, latest.step
 ),
 
 hosted AS (
@@ -87,6 +125,8 @@ SELECT
     w.graphs,
     w.copies,
     w.collectives,
+    coalesce(w.collective_ns, 0)::BIGINT AS collective_ns,
+    if(w.collectives > 0, coalesce(x.exposed_ns, 0), 0)::BIGINT AS exposed_collective_ns,
     w.start_ns,
     w.end_ns,
     w.end_ns - w.start_ns AS span_ns,
@@ -105,4 +145,5 @@ SELECT
     coalesce(h.recompilations, 0) AS recompilations
 FROM worked AS w
 LEFT JOIN hosted AS h ON w.rank = h.rank AND w.step IS NOT DISTINCT FROM h.step
+LEFT JOIN exposed AS x ON w.rank = x.rank AND w.step IS NOT DISTINCT FROM x.step
 ORDER BY w.rank ASC, w.step ASC NULLS LAST

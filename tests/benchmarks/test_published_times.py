@@ -7,13 +7,11 @@ and 21.3 ms as one flat add, which is the HBM floor (one user, undated).
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dryrun_scripts import run_script
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -23,12 +21,7 @@ SCRIPT = Path(__file__).parents[1] / "models" / "esm_dry_run.py"
 
 
 def esm(layers: int, width: int, heads: int, tokens: int) -> dict[str, Any]:
-    sizes = map(str, (layers, width, heads, tokens))
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *sizes], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = run_script(SCRIPT, layers, width, heads, tokens)
     return found
 
 
@@ -37,6 +30,8 @@ def check_adds(found: dict[str, Any]) -> None:
     assert (separate["submissions"], flat["submissions"]) == (147, 1)
     for each in (separate, flat):
         assert each["memory_floor_ns"] == pytest.approx(21_300_000, rel=0.25)
+        # nor does that rest on the same user's share of the bandwidth: all of it is documented
+        assert each["memory_floor_ns"] * 0.8 == pytest.approx(21_300_000, rel=0.25)
     assert flat["modelled_ns"] == pytest.approx(21_300_000, rel=0.25)
     # this one the constants were derived from: it shows only that they are put together rightly
     assert separate["modelled_ns"] == pytest.approx(32_000_000, rel=0.05)
@@ -55,8 +50,9 @@ def test_a_small_model_and_the_adds() -> None:
 
 
 @pytest.mark.bench
-def test_esm_2_650m_is_near_what_was_published() -> None:
-    found = esm(layers=33, width=1280, heads=20, tokens=512)
+@pytest.mark.parametrize("tokens", [512, 1024])
+def test_esm_2_650m_is_near_what_was_published(tokens: int) -> None:
+    found = esm(layers=33, width=1280, heads=20, tokens=tokens)
     assert found["parameters"] == pytest.approx(650e6, rel=0.01)
     assert found["eager"]["submissions"] == pytest.approx(1_050, rel=0.10)
     assert found["compiled"]["submissions"] == 1

@@ -92,6 +92,20 @@ def test_lines_are_those_of_the_marks(recorded: Recorded) -> None:
     assert dict(ran) == expected
 
 
+def test_accumulated_gradients_are_of_the_line_that_asks_for_them(recorded: Recorded) -> None:
+    trace, _ = recorded
+    lines = (SCRIPTS / "labelled.py").read_text().splitlines()
+    (line,) = (number for number, text in enumerate(lines, 1) if text.endswith("# accumulated"))
+    found = rows(
+        trace,
+        "SELECT name, source_line, user_line, phase FROM events WHERE layer = 'hardware' "
+        "AND name = 'aten::add_' AND phase = 'backward'",
+    )
+    # two weights and a bias, once a step: the first backward finds no gradient
+    assert len(found) == 3 * STEPS
+    assert {(row["source_line"], row["user_line"]) for row in found} == {(line, line)}
+
+
 def test_busy_time_and_gaps_are_those_of_the_log(recorded: Recorded) -> None:
     trace, log = recorded
     start = int(rows(trace, "SELECT min(modelled_start_ns) AS t FROM events")[0]["t"])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from dryrun_scripts import run_code
 
 pytest.importorskip("torch")
 
@@ -21,16 +21,9 @@ except DeviceError as error:
 """
 
 
-def output(code: str, folder: Path, *path: Path) -> str:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-    )
+def output(code: str, folder: Path) -> str:
+    done = run_code(code, folder)
+    assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.strip()
 
 
@@ -43,6 +36,7 @@ def test_where_it_is_refused_nothing_is_registered(tmp_path: Path) -> None:
     (here / "mul.toml").write_text('fallback = ["mul*"]\nallocation = ["empty*"]\n')
     code = f"""
 import sys, torch
+sys.path.insert(0, {str(tmp_path)!r})
 {ASK.format(arguments="")}
 sys.path.remove({str(tmp_path)!r})
 is_available, torch.cuda.is_available = torch.cuda.is_available, lambda: True
@@ -56,7 +50,7 @@ device = neuron_explorer.dryrun(support="mul.toml")
 x = torch.tensor([3.0]).to("neuron")
 print((x * 2 + 1).item(), [f.name for f in device.log.fallbacks])
 """
-    said = output(code, here, tmp_path).splitlines()
+    said = output(code, here).splitlines()
     assert "a real Neuron back end is installed" in said[0]
     assert "CUDA is present" in said[1]
     assert "relabel" in said[1]
@@ -81,4 +75,8 @@ with neuron_explorer.profile(output="t.parquet"):
 print([name for name in sys.modules if "dryrun" in name])
 print(torch._C._get_privateuse1_backend_name(), hasattr(torch, "neuron"))
 """
-    assert output(code, tmp_path).splitlines()[-2:] == ["[]", "privateuseone False"]
+    # in a process of its own from the start: the others have everything imported
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip().splitlines()[-2:] == ["[]", "privateuseone False"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
-import os
 import sys
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -13,6 +14,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import neuron_explorer
+from neuron_explorer.collectors.dryrun.log import DeviceLog
 
 
 def train(rank: int, device: str) -> list[float]:
@@ -55,10 +57,41 @@ def collectives(rank: int, device: str) -> list[object]:
     return found
 
 
-def connect(rank: int, store: str, backend: str) -> None:
+def modelled(log: DeviceLog) -> dict[str, Any]:
+    """What the log says of collectives, and whether what reads their results comes after them."""
+    talks = [event for event in log.events if event.kind == "collective"]
+    compute = [event for event in log.events if event.kind == "kernel"]
+    late = []
+    for talk in talks:
+        results = {number for number, _ in talk.writes}
+        readers = [e for e in compute if results & {number for number, _ in e.reads}]
+        after = [e for e in readers if e.correlation > talk.correlation]
+        end = talk.modelled_start_ns + (talk.modelled_duration_ns or 0)
+        late += [e.modelled_start_ns >= end for e in after]
+    return {
+        "names": sorted({event.name for event in talks}),
+        "queues": sorted({event.queue for event in talks}),
+        "costs": [
+            (e.name, e.read_bytes, e.write_bytes, e.modelled_duration_ns)
+            for e in sorted(talks, key=lambda e: e.correlation)
+        ],
+        "late": late,
+    }
+
+
+def only_shapes(rank: int, store: str) -> dict[str, Any]:
+    """Losses are unknown, but what would run and what it would take is not."""
+    device = neuron_explorer.dryrun("trn2", execute=False)
+    connect(rank, store, "gloo", "shapes")
+    train(rank, "neuron")
+    dist.destroy_process_group()
+    return modelled(device.log)
+
+
+def connect(rank: int, store: str, backend: str, name: str = "") -> None:
     dist.init_process_group(
         backend,
-        init_method=f"file://{store} {backend}",
+        init_method=f"file://{store} {backend}{name}",
         rank=rank,
         world_size=2,
         timeout=timedelta(seconds=60),
@@ -67,20 +100,24 @@ def connect(rank: int, store: str, backend: str) -> None:
 
 def main() -> None:
     rank, store, device = int(sys.argv[1]), *sys.argv[2:]
-    log = neuron_explorer.dryrun("trn2").log if device == "neuron" else None
+    dry = neuron_explorer.dryrun("trn2") if device == "neuron" else None
     connect(rank, store, "gloo")
-    found = {"losses": train(rank, device), "collectives": collectives(rank, device)}
+    found: dict[str, Any] = {
+        "losses": train(rank, device),
+        "collectives": collectives(rank, device),
+    }
     dist.destroy_process_group()
-    if log is not None:
-        events = [e for e in log.events if e.kind == "collective"]
-        found["names"] = sorted({e.name for e in events})
-        found["queues"] = sorted({e.queue for e in events})
+    if dry is not None:
+        found |= modelled(dry.log)
         connect(rank, store, "neuron")
         found["by the device's back end"] = collectives(rank, device)
+        links = dry.transfers._collectives._links
+        found["links"] = [len(links)]
         dist.destroy_process_group()
+        gc.collect()
+        found["links"].append(len(links))
+        found["shapes"] = only_shapes(rank, store)
     print(json.dumps(found), flush=True)  # noqa: T201
-    # a process that had gloo's threads can abort when the interpreter ends, its work done
-    os._exit(0)
 
 
 main()

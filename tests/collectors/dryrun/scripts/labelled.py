@@ -43,7 +43,8 @@ with warnings.catch_warnings():
         for _ in range(3):
             x = torch.ones(4, 8).to("neuron")  # queue: in
             loss = model(x).pow(2).mean()  # queue: aten::pow aten::mean
-            loss.backward()
+            loss.backward(retain_graph=True)
+            loss.backward()  # accumulated
             update.step()
             update.zero_grad()
             print(loss.item())  # noqa: T201  # queue: out

@@ -7,6 +7,7 @@ import io
 import tempfile
 import time
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +140,58 @@ def streams_and_events() -> None:
 
 
 @check
+def streams_share_the_compute_queue() -> None:
+    x = torch.ones(4, device="neuron")
+    neuron.synchronize()
+    device.log.clear()
+    first, second = neuron.Stream(), torch.get_device_module().Stream()
+    with first:
+        y = x * 2
+    with neuron.stream(second):
+        z = x * 3
+    torch.accelerator.set_stream(first)
+    y.record_stream(second)
+    neuron.synchronize()
+    assert (y + z).tolist() == [5.0] * 4
+    one, two, _ = (event for event in device.log.events if event.kind == "kernel")
+    assert {one.queue, two.queue} == {"compute 0"}
+    assert two.modelled_start_ns >= one.modelled_start_ns + (one.modelled_duration_ns or 0)
+
+
+class _Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(10, 4), nn.Linear(4, 10, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.head(self.embed(tokens))
+        return found
+
+
+@check
+def tied_weights_stay_tied() -> None:
+    for watched in (False, True):
+        tied, tokens = _Tied(), torch.ones(2, dtype=torch.long)
+        # a profiler that records shapes holds the parameters that it has seen
+        with torch.profiler.profile(record_shapes=True) if watched else nullcontext():
+            tied(tokens)
+            tied.to("neuron")
+            tied(tokens.to("neuron")).sum().backward()
+        assert tied.head.weight is tied.embed.weight, watched
+        assert [p.device.type for p in tied.parameters()] == ["neuron"]
+        assert tied.embed.weight.grad is not None
+        tied.cpu()
+        assert tied.head.weight is tied.embed.weight, watched
+
+
+@check
 def accelerator() -> None:
     found = torch.accelerator.current_accelerator()
     assert found is not None
     assert found.type == "neuron"
+    assert torch.accelerator.memory_allocated() == neuron.memory_allocated()
+    assert torch.accelerator.max_memory_allocated() >= torch.accelerator.memory_allocated()
     assert torch.accelerator.is_available()
     assert torch.accelerator.device_count() == 1
     x = torch.ones(3, device=found)
