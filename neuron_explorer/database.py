@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -13,11 +13,16 @@ import pyarrow as pa
 from neuron_explorer.errors import TraceError
 from neuron_explorer.schema import COLUMNS, type_name
 from neuron_explorer.trace_files import TraceFile
-from neuron_explorer.view_files import View, hot_views_in, views
+from neuron_explorer.view_files import View, views, views_in
 
 # Python variables of the caller are no tables, and nothing of this program is a DuckDB file
 # (a database file would be locked against every other reader while one writes).
-_SETTINGS = "SET python_enable_replacements = false; SET TimeZone = 'UTC'"
+# Every query reads the footer of each file, which no one writes to once it is a trace.
+_SETTINGS = """
+SET python_enable_replacements = false;
+SET TimeZone = 'UTC';
+SET parquet_metadata_cache = true
+"""
 
 # What a query brings upon itself, whatever the files hold.
 _OF_THE_QUERY = (
@@ -41,7 +46,7 @@ class Database:
         spill_folder: str,
         raw: bool = False,
     ) -> None:
-        """Create every view.
+        """Name the files; views come with the first query that reads them.
 
         Args:
             files: Checked files of one trace.
@@ -53,6 +58,7 @@ class Database:
         self.files = list(files)
         self._connection = duckdb.connect()
         self._lock = threading.RLock()
+        self._created: set[str] = set()
         self._filled: set[str] = set()
         self._connection.execute(_SETTINGS)
         self._connection.execute(f"SET memory_limit = '{memory_limit_bytes} B'")
@@ -61,9 +67,13 @@ class Database:
         for name, table in facts.items():
             self._copy_in(name, table)
         self._connection.execute(f"CREATE VIEW raw.events AS {_events_sql(self.files, raw=raw)}")
+
+    def complete(self) -> None:
+        """Create every view and say in the catalog what each and its columns mean."""
         self._connection.execute("BEGIN")
         for view in views().values():
             self._create(view)
+            self._connection.execute("; ".join(_comments(view)))
         self._connection.execute("COMMIT")
 
     def lock_down(self) -> None:
@@ -80,9 +90,15 @@ class Database:
             TraceError: A file is damaged.
         """
         with self._lock, self.reading():
-            for view in hot_views_in(query):
+            for view in views_in(query):
+                self._create(view)
                 self._fill(view)
             return self._connection.cursor()
+
+    def end_query(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Interrupt what a cursor runs, from another thread; nothing happens where it is over."""
+        with suppress(duckdb.ConnectionException):
+            cursor.interrupt()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -100,34 +116,42 @@ class Database:
                 _check_readable(file.path, error)
             raise
 
+    def end_filling(self) -> None:
+        """Interrupt what fills a table, from another thread: it stays unfilled."""
+        self.end_query(self._connection)
+
     def close(self) -> None:
         with self._lock:
             self._connection.close()
 
+    def _create(self, view: View) -> None:
+        if view.name not in self._created:
+            # a table from the start, so that whatever reads it binds to a table and not to a query
+            sort, end = ("TABLE", "WITH NO DATA") if view.materialize else ("VIEW", "")
+            self._connection.execute(f"CREATE {sort} {view.name} AS {view.sql}\n{end}")
+            self._created.add(view.name)
+
     def _fill(self, view: View) -> None:
-        if view.name not in self._filled:
+        if view.materialize and view.name not in self._filled:
             self._connection.execute(f"INSERT INTO {view.name} {view.sql}")
             self._filled.add(view.name)
-
-    def _create(self, view: View) -> None:
-        if view.materialize:
-            # a table from the start, so that whatever reads it binds to a table and not to a query
-            sort, end = "TABLE", "WITH NO DATA"
-        else:
-            sort, end = "VIEW", ""
-        comments = [f"COMMENT ON {sort} {view.name} IS {_literal(view.doc)}"]
-        comments += [
-            f"COMMENT ON COLUMN {view.name}.{column} IS {_literal(meaning)}"
-            for column, meaning in view.columns.items()
-        ]
-        self._connection.execute(f"CREATE {sort} {view.name} AS {view.sql}\n{end}")
-        self._connection.execute("; ".join(comments))
 
     def _copy_in(self, name: str, table: pa.Table) -> None:
         # copied, not only registered: cursors do not see what is registered
         self._connection.register("incoming", table)
         self._connection.execute(f"CREATE TABLE raw.{name} AS SELECT * FROM incoming")
         self._connection.unregister("incoming")
+
+
+def _comments(view: View) -> list[str]:
+    sort = "TABLE" if view.materialize else "VIEW"
+    return [
+        f"COMMENT ON {sort} {view.name} IS {_literal(view.doc)}",
+        *(
+            f"COMMENT ON COLUMN {view.name}.{column} IS {_literal(meaning)}"
+            for column, meaning in view.columns.items()
+        ),
+    ]
 
 
 def _events_sql(files: Sequence[TraceFile], *, raw: bool) -> str:

@@ -93,6 +93,7 @@ def open_locked(
         database = Database(
             files, facts, memory_limit_bytes=memory_limit_bytes, spill_folder="", raw=raw
         )
+        database.complete()
         database.lock_down()
     except duckdb.Error as error:
         raise QueryError(f"the trace cannot be opened for queries: {_message(error)}") from error

@@ -79,8 +79,8 @@ FROM raw.events
     return View("events", _EVENTS_DOC, columns, sql, materialize=False, reads=frozenset())
 
 
-def hot_views_in(query: str) -> list[View]:
-    """The views that `query` may read, at any depth, and that are worth keeping as tables.
+def views_in(query: str) -> list[View]:
+    """The views that `query` may read, at any depth, each after those it reads.
 
     Goes by the words of the text: one word too many costs a little time, never a wrong result.
     """
@@ -91,4 +91,4 @@ def hot_views_in(query: str) -> list[View]:
         fresh = known[pending.pop()].reads - wanted
         wanted |= fresh
         pending.extend(fresh)
-    return [view for view in known.values() if view.name in wanted and view.materialize]
+    return [view for view in known.values() if view.name in wanted]

@@ -152,7 +152,8 @@ def test_what_was_planted_is_found_at_its_line(planted: Trace) -> None:
         assert again.evidence["recompilations"] == 1
         assert "4x8 float32 -> 6x8 float32" in again.message
     assert found["modelled_waits", line_of("wait")].evidence["waits"] == 3
-    assert {f.figures for f in report.findings if f.analyzer != "trace_health"} == {"modelled"}
+    not_modelled = {f.analyzer for f in report.findings if f.figures != "modelled"}
+    assert not_modelled <= {"trace_health"}
     (summary,) = (f for f in report.findings if f.analyzer == "dry_run_summary")
     assert summary.evidence["submissions"] == 9
     for said in (

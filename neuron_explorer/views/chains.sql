@@ -84,10 +84,10 @@ linked AS (
 numbered AS (
     SELECT
         *,
-        count(*) FILTER (WHERE NOT continues) OVER (
+        sum(coalesce(NOT continues, FALSE)::BIGINT) OVER (
             PARTITION BY rank, device, queue ORDER BY place ASC
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        ) AS run
+        )::BIGINT AS run
     FROM linked
     QUALIFY continues OR lead(continues) OVER (
         PARTITION BY rank, device, queue ORDER BY place ASC

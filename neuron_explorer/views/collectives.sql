@@ -1,5 +1,6 @@
 -- +++
 -- doc = "Communication between ranks: as the devices ran it, or the host's threads (gloo, MPI)."
+-- materialize = true
 --
 -- [columns]
 -- event_id = "Unit of work, or event of the host thread."

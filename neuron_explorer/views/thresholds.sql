@@ -56,5 +56,18 @@ FROM (
     (
         'raw_share_warn', 0.5,
         'Health warns when one repaired event held more than this share of all recorded time.'
+    ),
+    (
+        'turnaround_ns', 2000,
+        'Shorter gaps (ns) are the device''s own turnaround between two kernels, not a late launch.'
+    ),
+    (
+        'wait_ns', 5000,
+        'A synchronising call that returns sooner (ns) had nothing to wait for.'
+    ),
+    (
+        'bound_by_share', 0.8,
+        'A step is bound by the device when this share of its work sets the pace and the device is'
+        ' busy for as much of it; by the host when all but this share of the work sets none.'
     )
 ) AS listed (name, value, meaning)

@@ -43,8 +43,9 @@
 -- +++
 -- Costs are already split over the kernels of an op when the trace is written, so they add up.
 -- A leaf op is one that does not contain the next op begun on its thread. Views do not count, and
--- neither do the copies and fills of a matrix product or convolution that has no product inside:
--- it looks at its inputs, lays out its bias and then does its own work.
+-- neither does what moves or fills inside an op that computes and has none that computes inside:
+-- a product lays out its bias, a multiplication casts its scalar, a sum clears its result, and
+-- then does its own work.
 WITH hardware AS (
     SELECT e.*
     FROM events AS e
@@ -63,44 +64,49 @@ cpu_ranks AS (
     ANTI JOIN device_ranks AS d ON e.rank = d.rank
 ),
 
-marked AS (
+timed AS (
     SELECT
         e.*,
-        coalesce(e.family IN ('matmul', 'convolution'), FALSE)
-        AND NOT coalesce(
-            lead(e.start_ns) OVER alike < e.end_ns AND lead(e.end_ns) OVER alike <= e.end_ns, FALSE
-        ) AS is_product
+        coalesce(e.family NOT IN ('copy', 'cast', 'fill'), FALSE)
+        AND coalesce(e.read_bytes + e.write_bytes, 1) > 0 AS computes
     FROM events AS e
     SEMI JOIN cpu_ranks AS r ON e.rank = r.rank
     WHERE
         e.layer = 'framework' AND e.kind = 'op' AND e.family IS DISTINCT FROM 'view'
         AND e.start_ns IS NOT NULL AND e.duration_ns IS NOT NULL
         AND e.phase IS DISTINCT FROM 'compile'
+),
+
+marked AS (
+    SELECT
+        *,
+        computes AND NOT coalesce(
+            lead(start_ns) OVER alike < end_ns AND lead(end_ns) OVER alike <= end_ns, FALSE
+        ) AS is_innermost
+    FROM timed
     WINDOW alike AS (
-        PARTITION BY
-            e.rank, e.pid, e.tid, coalesce(e.family IN ('matmul', 'convolution'), FALSE)
-        ORDER BY e.start_ns ASC, e.end_ns DESC, e.event_id ASC
+        PARTITION BY rank, pid, tid, computes ORDER BY start_ns ASC, end_ns DESC, event_id ASC
     )
 ),
 
 around AS (
     SELECT
         *,
-        max(end_ns) FILTER (WHERE is_product) OVER (
+        max(if(is_innermost, end_ns, NULL)) OVER (
             PARTITION BY rank, pid, tid ORDER BY start_ns ASC, end_ns DESC, event_id ASC
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS product_end_ns
+        ) AS computed_end_ns
     FROM marked
 ),
 
 cpu_ops AS (
     SELECT
-        * EXCLUDE (is_product, product_end_ns),
+        * EXCLUDE (computes, is_innermost, computed_end_ns),
         lead(start_ns) OVER thread AS next_start_ns,
         lead(end_ns) OVER thread AS next_end_ns
     FROM around
     WHERE
-        NOT coalesce(family IN ('copy', 'cast', 'fill') AND start_ns < product_end_ns, FALSE)
+        NOT coalesce(NOT computes AND start_ns < computed_end_ns, FALSE)
     WINDOW thread AS (
         PARTITION BY rank, pid, tid ORDER BY start_ns ASC, end_ns DESC, event_id ASC
     )
