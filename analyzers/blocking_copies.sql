@@ -3,6 +3,7 @@
 -- question = "Which lines copy to the device from pageable memory and wait?"
 -- severity = "warning"
 -- needs = ["hardware", "runtime", "measured"]
+-- acts_on = "exposed"
 -- message = """
 -- {copies:count} copies[[ of {bytes:bytes}]] from pageable memory[[ at {bytes_per_s:rate}]]: \
 -- {device_time_ns:ns}, {exposed_ns:ns} of it while no kernel ran. The host stood in the calls \
@@ -31,7 +32,7 @@
 -- bytes = "Their bytes, counted on one side; NULL where one is unknown (bytes)."
 -- bytes_per_s = "bytes over their duration (bytes/s)."
 -- host_ns = "Time of the copy calls and of the waits in the same op (ns)."
--- exposed_ns = "Part of the copies in which no other work ran on the device (ns)."
+-- exposed_ns = "Part of the copies in which neither a kernel nor an earlier copy ran (ns)."
 -- rank = "Distributed rank."
 -- device = "Device."
 -- source_file = "File of the line; NULL without stacks."
@@ -76,37 +77,6 @@ copied AS (
         AND w.phase IS DISTINCT FROM 'compile'
 ),
 
-others AS (
-    SELECT
-        w.rank,
-        w.device,
-        w.start_ns,
-        w.end_ns,
-        max(w.end_ns) OVER (
-            PARTITION BY w.rank, w.device ORDER BY w.start_ns ASC, w.end_ns DESC, w.event_id ASC
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS reached_ns
-    FROM work AS w
-    ANTI JOIN copied AS c ON w.rank = c.rank AND w.event_id = c.event_id
-),
-
-covered AS (
-    SELECT
-        c.rank,
-        c.event_id,
-        sum(
-            least(c.end_ns, o.end_ns)
-            - greatest(c.start_ns, o.start_ns, coalesce(o.reached_ns, o.start_ns))
-        ) AS hidden_ns
-    FROM copied AS c
-    INNER JOIN others AS o
-        ON
-            c.rank = o.rank AND c.device = o.device AND c.start_ns < o.end_ns
-            AND c.end_ns > greatest(o.start_ns, coalesce(o.reached_ns, o.start_ns))
-    WHERE o.end_ns > coalesce(o.reached_ns, o.start_ns)
-    GROUP BY c.rank, c.event_id
-),
-
 -- the call that copies, and the wait beside it in the same op
 waited AS (
     SELECT
@@ -133,16 +103,16 @@ places AS (
         if(bool_or(c.write_bytes IS NULL), NULL, sum(c.write_bytes))::BIGINT AS bytes,
         sum(w.host_ns)::BIGINT AS host_ns,
         sum(c.duration_ns)::BIGINT AS device_time_ns,
-        sum(greatest(0, c.duration_ns - coalesce(o.hidden_ns, 0)))::BIGINT AS exposed_ns,
+        sum(o.exposed_ns)::BIGINT AS exposed_ns,
         list(c.event_id ORDER BY c.event_id ASC) AS event_ids,
         min(c.start_ns) AS start_ns
     FROM copied AS c
-    LEFT JOIN covered AS o ON c.rank = o.rank AND c.event_id = o.event_id
+    INNER JOIN exposed AS o ON c.rank = o.rank AND c.event_id = o.event_id
     LEFT JOIN waited AS w ON c.rank = w.rank AND c.event_id = w.event_id
     GROUP BY ALL
 ),
 
-spans AS (
+device_spans AS (
     SELECT
         rank,
         device,
@@ -174,6 +144,6 @@ SELECT
         AS severity,
     CASE WHEN p.source_line IS NULL THEN 'medium' ELSE 'high' END AS confidence
 FROM places AS p
-INNER JOIN spans AS d ON p.rank = d.rank AND p.device = d.device
+INNER JOIN device_spans AS d ON p.rank = d.rank AND p.device = d.device
 WHERE p.exposed_ns >= d.least_ns
 ORDER BY p.exposed_ns DESC, p.start_ns ASC

@@ -41,7 +41,7 @@
 -- source_line = "That line."
 -- steps = "Steps in the trace; NULL where it has none."
 -- severity = "warning or info, by the time that could be won over the span."
--- saving_low_ns = "0: garbage must still be found at some time (ns)."
+-- saving_low_ns = "one_line_share of the time at its one line; 0 if spread (ns)."
 -- saving_high_ns = "idle_ns with a device, else pause_ns (ns)."
 -- saving_basis = "How the saving follows from the numbers."
 -- confidence = "high: each collection is recorded."
@@ -58,95 +58,26 @@
 -- probably calls gc.collect() itself.
 --
 -- Next: `SELECT name, step, source_line, duration_ns FROM events WHERE kind = 'gc'`.
-WITH recorded AS (
-    SELECT
-        rank,
-        min(start_ns) AS start_ns,
-        max(end_ns) AS end_ns
-    FROM events
-    WHERE layer IN ('framework', 'hardware', 'host') AND end_ns IS NOT NULL
-    GROUP BY rank
-),
-
-stepped AS (
-    SELECT
-        rank,
-        count(*) AS steps,
-        sum(duration_ns) AS step_ns,
-        min(start_ns) AS start_ns,
-        max(end_ns) AS end_ns
-    FROM steps
-    GROUP BY rank
-),
-
-spans AS (
-    SELECT
-        r.rank,
-        s.steps,
-        coalesce(s.start_ns, r.start_ns) AS start_ns,
-        coalesce(s.end_ns, r.end_ns) AS end_ns,
-        coalesce(s.step_ns, r.end_ns - r.start_ns)::BIGINT AS span_ns
-    FROM recorded AS r
-    LEFT JOIN stepped AS s ON r.rank = s.rank
-),
-
-inside AS (
-    SELECT
-        e.rank,
-        e.event_id,
-        e.name,
-        e.source_file,
-        e.source_line,
-        s.steps,
-        s.span_ns,
-        greatest(e.start_ns, s.start_ns) AS start_ns,
-        least(e.end_ns, s.end_ns) AS end_ns
-    FROM events AS e
-    INNER JOIN spans AS s ON e.rank = s.rank AND e.start_ns < s.end_ns AND e.end_ns > s.start_ns
-    WHERE e.layer = 'host' AND e.kind = 'gc'
-),
-
-accelerated AS (
-    SELECT DISTINCT rank
-    FROM timeline
-    WHERE device <> 'cpu'
-),
-
-busy AS (
-    SELECT
-        i.rank,
-        i.event_id,
-        sum(least(i.end_ns, t.end_ns) - greatest(i.start_ns, t.end_ns - t.rank_busy_ns))
-            AS busy_ns
-    FROM inside AS i
-    INNER JOIN timeline AS t
-        ON
-            i.rank = t.rank AND i.start_ns < t.end_ns
-            AND i.end_ns > t.end_ns - t.rank_busy_ns
-    WHERE t.rank_busy_ns > 0 AND t.device <> 'cpu'
-    GROUP BY i.rank, i.event_id
+WITH pauses AS (
+    SELECT *
+    FROM host_stops
+    WHERE kind = 'gc'
 ),
 
 paused AS (
     SELECT
-        i.rank,
-        any_value(i.steps) AS steps,
-        any_value(i.span_ns) AS span_ns,
+        rank,
+        any_value(steps) AS steps,
+        any_value(span_ns) AS span_ns,
         count(*) AS pauses,
-        count(*) FILTER (WHERE contains(i.name, '2')) AS full_pauses,
-        sum(i.end_ns - i.start_ns)::BIGINT AS pause_ns,
-        max(i.end_ns - i.start_ns) AS longest_ns,
-        if(
-            bool_or(a.rank IS NOT NULL),
-            sum(i.end_ns - i.start_ns - coalesce(b.busy_ns, 0)),
-            NULL
-        )::BIGINT AS idle_ns,
-        list(i.event_id ORDER BY i.event_id ASC) AS event_ids,
-        min(i.start_ns) AS start_ns
-    FROM inside AS i
-    LEFT JOIN busy AS b ON i.rank = b.rank AND i.event_id = b.event_id
-    LEFT JOIN accelerated AS a ON i.rank = a.rank
-    GROUP BY i.rank
+        count(*) FILTER (WHERE contains(name, '2')) AS full_pauses,
+        sum(stop_ns)::BIGINT AS pause_ns,
+        max(stop_ns) AS longest_ns,
+        sum(idle_ns)::BIGINT AS idle_ns,
+        list(event_id ORDER BY event_id ASC) AS event_ids,
+        min(start_ns) AS start_ns
+    FROM pauses
+    GROUP BY rank
 ),
 
 judged AS (
@@ -155,6 +86,7 @@ judged AS (
         coalesce(idle_ns, pause_ns) AS saving_high_ns,
         $min_share * span_ns AS least_ns,
         $warning_share * span_ns AS warning_ns,
+        $one_line_share AS sure_share,
         $one_line_share * pause_ns AS one_line_ns
     FROM paused
 ),
@@ -165,8 +97,8 @@ of_line AS (
         source_file,
         source_line,
         count(*) AS pauses,
-        sum(end_ns - start_ns) AS line_ns
-    FROM inside
+        sum(stop_ns) AS line_ns
+    FROM pauses
     WHERE source_line IS NOT NULL
     GROUP BY ALL
 )
@@ -184,9 +116,12 @@ SELECT
     p.steps,
     p.event_ids,
     p.start_ns,
-    0::BIGINT AS saving_low_ns,
+    -- least() passes over a NULL
+    if(l.line_ns IS NULL, 0, round(least(p.sure_share * l.line_ns, p.saving_high_ns)))::BIGINT
+        AS saving_low_ns,
     p.saving_high_ns,
-    'high: no collection inside the steps' AS saving_basis,
+    'low: what the one line that asks for them spends, less what Python collects by itself, or'
+    || ' nothing if they are spread; high: no collection inside the steps' AS saving_basis,
     'high' AS confidence,
     round(p.pause_ns / p.span_ns, 4) AS pause_share,
     CASE

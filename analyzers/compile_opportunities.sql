@@ -3,6 +3,7 @@
 -- question = "Which runs of eager ops would become one kernel under torch.compile?"
 -- severity = "warning"
 -- needs = ["measured", "work", "shapes", "cost"]
+-- acts_on = "device"
 -- message = """
 -- In {say_runs} of up to {longest_run:count} eager ops[[ at {line_range}]] \
 -- ({device_time_ns:ns}), {bytes_saved:bytes}[[ of {bytes:bytes}]] could be spared: \
@@ -30,6 +31,10 @@
 -- default = 100_000
 -- doc = "Longer gaps have another cause than two launches (see device_idle) and do not count (ns)."
 --
+-- [params.kernel_share]
+-- default = 0.6
+-- doc = "Least speed of a fused kernel over that of the eager ops, for the low saving (0 to 1)."
+--
 -- [columns]
 -- bytes_saved = "Bytes written to be read back or overwritten by the next op: both counted."
 -- launches_saved = "Ops less runs: launches that go when each run becomes one kernel."
@@ -53,8 +58,10 @@
 -- idle_between_ns = "Idle time between kernels of one run (ns); NULL if next to none."
 -- graph_breaks = "Calls in the host's range of the run that split a graph; NULL if none."
 -- ended_by = "What ended the run with the most device time (column `breaks` of `chains`)."
--- saving_low_ns = "Reads of intermediates alone, at the chip's bandwidth; 0 if unknown (ns)."
+-- saving_low_ns = "kernel_share of the bytes sure to go, see saving_basis; 0 if unknown (ns)."
 -- saving_high_ns = "Time of the bytes that go (see saving_basis), plus idle_between_ns (ns)."
+-- host_saving_low_ns = "Launch calls that go: what a step bound by its host gains (ns)."
+-- host_saving_high_ns = "Time of the host from each op that goes to the next of its run (ns)."
 -- saving_basis = "How the saving follows from the numbers."
 -- figures = "modelled when judged against another chip than the one it ran on."
 -- confidence = "medium; low without lines, or where most of it is idle time of a slow capture."
@@ -75,9 +82,10 @@
 -- which pairs are none.
 --
 -- That a whole run becomes one kernel is an expectation: a reduction over another dimension or a
--- graph break splits it. The lower saving counts only reads, since a result that a residual or
--- the backward needs later is still written. Compiling costs time in the first step, and again
--- for new shapes.
+-- graph break splits it. Where the trace has a backward the lower saving counts only reads, since
+-- a result that the backward needs is still written. On a CPU a run with a softmax or a norm may
+-- gain nothing: PyTorch's own kernels of those are hard to beat. Compiling costs time in the first
+-- step, and again for new shapes.
 --
 -- Next: compile the function named, with fullgraph=True while trying. `hbm_bound_eager_ops` shows
 -- the lines that no run explains.
@@ -87,6 +95,40 @@ WITH short_gaps AS (
     WHERE duration_ns <= $max_gap_ns
 ),
 
+-- what only moves its tensors takes as long a byte in the fused kernel as it did here; the
+-- arithmetic of the others stays
+moving AS (
+    SELECT
+        *,
+        family IN ('elementwise', 'copy', 'cast', 'fill', 'pad', 'cat')
+        AND NOT regexp_matches(op_name, 'tanh|exp|erf|pow|log|sin|cos|sigmoid|sqrt') AS moves,
+        coalesce(family IN ('softmax', 'norm'), FALSE) AS has_kernel
+    FROM chain_ops
+    WHERE bytes > 0
+),
+
+speeds AS (
+    SELECT
+        rank,
+        chain_id,
+        op_id,
+        moves,
+        bool_or(has_kernel) OVER of_chain AS has_own_kernel,
+        sum(device_time_ns) FILTER (WHERE moves) OVER of_chain
+        / nullif(sum(bytes) FILTER (WHERE moves) OVER of_chain, 0) AS ns_per_byte
+    FROM moving
+    WINDOW of_chain AS (PARTITION BY rank, chain_id)
+),
+
+calls_of_ops AS (
+    SELECT
+        rank,
+        op_id,
+        sum(duration_ns) AS call_ns
+    FROM launches
+    GROUP BY rank, op_id
+),
+
 timed AS (
     SELECT
         m.rank,
@@ -94,6 +136,16 @@ timed AS (
         r.peak_bytes_per_s,
         r.modelled,
         o.start_ns AS host_start_ns,
+        if(m.disappears, k.call_ns, 0) AS host_low_ns,
+        if(
+            m.disappears,
+            coalesce(
+                lead(o.start_ns) OVER (PARTITION BY m.rank, m.chain_id ORDER BY m.place ASC)
+                - o.start_ns,
+                o.duration_ns
+            ),
+            0
+        ) AS host_high_ns,
         CASE WHEN m.continues THEN g.duration_ns END AS idle_before_ns,
         m.bytes_saved > m.sure_bytes OR m.continues AND m.sure_bytes > 0 AS passes_on,
         CASE
@@ -105,18 +157,31 @@ timed AS (
             WHEN
                 r.bound = 'memory'
                 OR m.family IN (
-                    'elementwise', 'activation', 'copy', 'cast', 'fill', 'random', 'pad', 'rope'
+                    'elementwise', 'activation', 'copy', 'cast', 'fill', 'random', 'pad', 'rope',
+                    'cat', 'reduction'
                 )
-                THEN m.device_time_ns * (m.bytes_saved / m.bytes)
+                THEN
+                    least(
+                        m.device_time_ns * (m.most_bytes / m.bytes),
+                        coalesce(m.most_bytes * v.ns_per_byte, m.device_time_ns)
+                    )
             ELSE coalesce(m.bytes_saved * 1e9 / r.peak_bytes_per_s, 0)
         END AS high_ns,
         m.sure_bytes * least(
-            m.device_time_ns / m.bytes, coalesce(1e9 / r.peak_bytes_per_s, 0)
-        ) AS low_ns
+            m.device_time_ns / m.bytes,
+            if(
+                r.device = 'cpu' AND v.moves,
+                m.device_time_ns / m.bytes,
+                coalesce(1e9 / r.peak_bytes_per_s, 0)
+            )
+        ) * if(r.device = 'cpu' AND v.has_own_kernel, 0, 1) AS low_ns
     FROM chain_ops AS m
     INNER JOIN roofline AS r ON m.rank = r.rank AND m.event_ids[1] = r.event_id
     INNER JOIN thresholds AS t ON t.name = 'tiny_kernel_ns'
+    INNER JOIN speeds AS v
+        ON m.rank = v.rank AND m.chain_id = v.chain_id AND m.op_id = v.op_id
     LEFT JOIN ops AS o ON m.rank = o.rank AND m.op_id = o.event_id
+    LEFT JOIN calls_of_ops AS k ON m.rank = k.rank AND m.op_id = k.op_id
     LEFT JOIN short_gaps AS g
         ON m.rank = g.rank AND m.device = g.device AND m.event_ids[1] = g.after_event_id
     WHERE m.bytes > 0
@@ -127,8 +192,10 @@ times AS (
         rank,
         chain_id,
         sum(idle_before_ns) AS idle_between_ns,
-        sum(low_ns) AS low_ns,
+        $kernel_share * sum(low_ns) AS low_ns,
         sum(high_ns) AS high_ns,
+        sum(host_low_ns) AS host_low_ns,
+        sum(least($max_gap_ns, host_high_ns)) AS host_high_ns,
         bool_or(passes_on) AS passes_on,
         max(peak_bytes_per_s) AS peak_bytes_per_s,
         bool_or(modelled) AS modelled,
@@ -144,6 +211,8 @@ runs AS (
         t.idle_between_ns,
         t.low_ns,
         t.high_ns,
+        t.host_low_ns,
+        t.host_high_ns,
         t.passes_on,
         t.peak_bytes_per_s,
         t.modelled,
@@ -205,6 +274,8 @@ grouped AS (
         END AS idle_between_ns,
         list_sort(list_distinct(flatten(list(calls) FILTER (WHERE calls IS NOT NULL)))) AS calls,
         sum(low_ns)::BIGINT AS low_ns,
+        sum(host_low_ns)::BIGINT AS host_low_ns,
+        sum(greatest(host_low_ns, host_high_ns))::BIGINT AS host_high_ns,
         sum(high_ns)::BIGINT + coalesce(
             CASE
                 WHEN sum(idle_between_ns) * 50 >= sum(device_time_ns) THEN sum(idle_between_ns)
@@ -257,6 +328,8 @@ SELECT
     g.ended_by,
     g.low_ns AS saving_low_ns,
     g.high_ns AS saving_high_ns,
+    g.host_low_ns AS host_saving_low_ns,
+    g.host_high_ns AS host_saving_high_ns,
     g.chain_ids,
     g.event_ids,
     g.start_ns,
@@ -286,9 +359,10 @@ SELECT
         WHEN p.rank IS NOT NULL AND g.idle_between_ns IS NOT NULL
             THEN 'Without Python frames in the capture that idle time is shorter.'
     END AS say_slowed,
-    'bytes no longer moved: low the reads at the chip''s bandwidth; high their share of the time'
-    || ' of pointwise and memory-bound ops, all of the time of tiny ones but the longest of a run,'
-    || ' and the idle time between the kernels' AS saving_basis,
+    'bytes no longer moved: low 60 % of those that no other reader can need, at the'
+    || ' chip''s bandwidth (on a CPU at the speed measured); high all but one read of an input and'
+    || ' one write, as a share of the time of pointwise and memory-bound ops, all of the time of'
+    || ' tiny ones but the longest of a run, and the idle time between the kernels' AS saving_basis,
     CASE WHEN g.modelled THEN 'modelled' ELSE 'measured' END AS figures,
     CASE
         WHEN g.calls IS NOT NULL OR g.begin_line IS NULL THEN 'low'

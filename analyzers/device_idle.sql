@@ -3,6 +3,7 @@
 -- question = "Why does the device stand still while the program runs?"
 -- severity = "warning"
 -- needs = ["hardware", "measured"]
+-- acts_on = "gaps"
 -- message = """
 -- {device} stands still {device_idle_share:share} of its {span_ns:ns}; for {idle_ns:ns} of that \
 -- {cause_text} (gaps: {gaps:count}, longest {longest_ns:ns}[[, spread over {spread_lines:count} \

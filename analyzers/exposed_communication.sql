@@ -3,6 +3,7 @@
 -- question = "Which collectives run while nothing else computes?"
 -- severity = "warning"
 -- needs = ["collectives", "work", "measured"]
+-- acts_on = "exposed"
 -- message = """
 -- {events:count} times {collective}[[ of {bytes:bytes} in all]]: {device_time_ns:ns}, of which \
 -- {exposed_ns:ns} while no compute of this rank ran, {exposed_share:share} of {device}'s span."""
@@ -56,90 +57,21 @@
 -- Next: `SELECT rank, collective, sequence, start_ns, duration_ns FROM collectives`.
 WITH talks AS (
     SELECT
-        *,
-        max(start_ns + duration_ns) OVER (
-            PARTITION BY rank, device ORDER BY start_ns ASC, duration_ns DESC, event_id ASC
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS reached_ns
-    FROM collectives
-    WHERE start_ns IS NOT NULL AND duration_ns IS NOT NULL
-),
-
--- the part of each that no earlier one covers
-parts AS (
-    SELECT
-        rank,
-        device,
-        event_id,
-        greatest(start_ns, coalesce(reached_ns, start_ns)) AS from_ns,
-        start_ns + duration_ns AS to_ns
-    FROM talks
-    WHERE start_ns + duration_ns > coalesce(reached_ns, start_ns)
-),
-
-computing AS (
-    SELECT
-        w.rank,
-        w.device,
-        w.start_ns,
-        w.end_ns,
-        max(w.end_ns) OVER (
-            PARTITION BY w.rank, w.device ORDER BY w.start_ns ASC, w.end_ns DESC, w.event_id ASC
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS reached_ns
-    FROM work AS w
-    ANTI JOIN collectives AS c ON w.rank = c.rank AND w.event_id = c.event_id
-    WHERE
-        w.kind IN ('kernel', 'engine', 'op')
-        AND NOT regexp_matches(coalesce(w.op_name, w.name), '^c10d::|^_c10d|record_param_comms')
-        AND w.rank IN (SELECT k.rank FROM talks AS k)
-),
-
-covered AS (
-    SELECT
-        p.rank,
-        p.event_id,
-        sum(
-            least(p.to_ns, c.end_ns)
-            - greatest(p.from_ns, c.start_ns, coalesce(c.reached_ns, c.start_ns))
-        ) AS computed_ns
-    FROM parts AS p
-    INNER JOIN computing AS c
-        ON
-            p.rank = c.rank AND p.device = c.device AND p.from_ns < c.end_ns
-            AND p.to_ns > greatest(c.start_ns, coalesce(c.reached_ns, c.start_ns))
-    WHERE c.end_ns > coalesce(c.reached_ns, c.start_ns)
-    GROUP BY p.rank, p.event_id
-),
-
-accelerated AS (
-    SELECT DISTINCT rank
-    FROM devices
-    WHERE device <> 'cpu'
-),
-
-exposed AS (
-    SELECT
-        t.rank,
-        t.device,
-        t.event_id,
-        t.source_file,
-        t.source_line,
-        t.phase,
-        t.step,
-        t.bytes,
-        t.group_size,
-        t.start_ns,
-        t.duration_ns,
-        coalesce(t.collective, regexp_replace(t.name, '\(.*$', '')) AS collective,
-        coalesce(p.to_ns - p.from_ns - coalesce(o.computed_ns, 0), 0) AS exposed_ns
-    FROM talks AS t
-    LEFT JOIN parts AS p ON t.rank = p.rank AND t.event_id = p.event_id
-    LEFT JOIN covered AS o ON t.rank = o.rank AND t.event_id = o.event_id
-    -- the host's threads of a rank with a device compute nothing
-    WHERE
-        t.device <> 'cpu'
-        OR t.rank NOT IN (SELECT a.rank FROM accelerated AS a)
+        c.rank,
+        c.device,
+        c.event_id,
+        c.source_file,
+        c.source_line,
+        c.phase,
+        c.step,
+        c.bytes,
+        c.group_size,
+        c.start_ns,
+        c.duration_ns,
+        e.exposed_ns,
+        coalesce(c.collective, regexp_replace(c.name, '\(.*$', '')) AS collective
+    FROM collectives AS c
+    INNER JOIN exposed AS e ON c.rank = e.rank AND c.event_id = e.event_id
 ),
 
 places AS (
@@ -158,11 +90,11 @@ places AS (
         sum(exposed_ns)::BIGINT AS exposed_ns,
         list(event_id ORDER BY event_id ASC) AS event_ids,
         min(start_ns) AS start_ns
-    FROM exposed
+    FROM talks
     GROUP BY ALL
 ),
 
-spans AS (
+device_spans AS (
     SELECT
         rank,
         device,
@@ -210,6 +142,6 @@ SELECT
             || ' before the wait; send fewer bytes (a narrower dtype, one call for many tensors).'
     END AS fix
 FROM places AS p
-INNER JOIN spans AS d ON p.rank = d.rank AND p.device = d.device
+INNER JOIN device_spans AS d ON p.rank = d.rank AND p.device = d.device
 WHERE p.exposed_ns >= d.least_ns
 ORDER BY p.exposed_ns DESC, p.start_ns ASC

@@ -3,6 +3,7 @@
 -- question = "Which source lines run eager ops on the memory side of the roofline?"
 -- severity = "warning"
 -- needs = ["measured", "work", "cost", "chip"]
+-- acts_on = "device"
 -- message = """
 -- {op_names}[[ on {input_shapes}]]: {bytes:bytes} in {device_time_ns:ns} by {say_count}, \
 -- {roof_share:share} of the memory roof of {chip} ({peak_bytes_per_s:rate}). {say_judgement} \

@@ -22,11 +22,20 @@ from neuron_explorer.analyzers.templates import fields_of
 from neuron_explorer.errors import AnalyzerError
 from neuron_explorer.findings import SEVERITIES
 
+ACTS_ON = {
+    "events": "time of the step in which its events ran, on the host or the device",
+    "device": "device time of its events: worth what sets the pace of the step",
+    "exposed": "the same, of which only the part counts that no compute covers",
+    "gaps": "time of the step in which the device stood still before its events",
+    "stretch": "both: its events and the gaps before them",
+}
+"""What time a saving is part of; header key `acts_on`, `events` where an analyzer names none."""
+
 _FENCE = "-- +++\n"
 _TEXTS = ("title", "question", "severity", "message", "advice", "proof", "reference")
 _LISTS = ("needs", "key")
 _REQUIRED = frozenset([*_TEXTS, *_LISTS, "columns"])
-_OPTIONAL = frozenset(["params", "health"])
+_OPTIONAL = frozenset(["params", "health", "acts_on"])
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,8 @@ class Analyzer:
     params: Mapping[str, Param]
     health: bool
     """Whether it judges the trace rather than the program: such findings come first."""
+    acts_on: str
+    """What time its savings are part of: a key of `ACTS_ON`."""
     doc: str
     sql: str
 
@@ -86,6 +97,7 @@ def parse(name: str, text: str) -> Analyzer:
         "key": tuple(meta["key"]),
         "params": _params(name, meta.get("params", {})),
         "health": meta.get("health", False),
+        "acts_on": meta.get("acts_on", "events"),
         "doc": prose,
         "sql": body.strip().removesuffix(";"),
     }
@@ -158,6 +170,7 @@ def _check_names(name: str, analyzer: Analyzer) -> None:
     _expect(name, "severity", f"one of {SEVERITIES}", ok=analyzer.severity in SEVERITIES)
     for need in analyzer.needs:
         _expect(name, "needs", f"among {sorted(NEEDS)}, not {need!r}", ok=need in NEEDS)
+    _expect(name, "acts_on", f"one of {list(ACTS_ON)}", ok=analyzer.acts_on in ACTS_ON)
     used = {"key": frozenset(analyzer.key)} | {
         key: fields_of(getattr(analyzer, key)) for key in ("title", "message", "advice", "proof")
     }

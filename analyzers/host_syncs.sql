@@ -164,7 +164,7 @@ step_counts AS (
     GROUP BY rank
 ),
 
-spans AS (
+device_spans AS (
     SELECT
         rank,
         max(span_ns) AS span_ns,
@@ -196,7 +196,7 @@ found AS (
         'The host waits for the device' AS say_title,
         NULL AS say_port
     FROM calls AS c
-    INNER JOIN spans AS d ON c.rank = d.rank
+    INNER JOIN device_spans AS d ON c.rank = d.rank
     WHERE c.gain_ns >= d.least_ns
     UNION ALL BY NAME
     SELECT

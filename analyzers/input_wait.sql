@@ -36,7 +36,7 @@
 -- source_line = "Its line."
 -- steps = "Steps in the trace; NULL where it has none."
 -- severity = "warning or info, by the time that could be won over the span."
--- saving_low_ns = "0: the input may be as slow when loaded beside the step (ns)."
+-- saving_low_ns = "What two workers beside the step would hide; 0 where it has workers (ns)."
 -- saving_high_ns = "idle_ns with a device, else wait_ns (ns)."
 -- saving_basis = "How the saving follows from the numbers."
 -- confidence = "high where the line is known."
@@ -52,127 +52,22 @@
 -- A profiler slows Python down, so reads that are pure Python look longer than they are.
 --
 -- Next: `SELECT step, input_wait_ns, duration_ns FROM steps`.
-WITH read AS (
+WITH places AS (
     SELECT
         rank,
-        event_id,
-        name,
         source_file,
         source_line,
-        start_ns,
-        end_ns,
-        max(end_ns) OVER (
-            PARTITION BY rank ORDER BY start_ns ASC, end_ns DESC, event_id ASC
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS reached_ns
-    FROM events
-    WHERE
-        layer = 'host' AND kind = 'input_wait'
-        AND start_ns IS NOT NULL AND duration_ns IS NOT NULL
-),
-
-own AS (
-    SELECT
-        * EXCLUDE (start_ns),
-        greatest(start_ns, coalesce(reached_ns, start_ns)) AS start_ns
-    FROM read
-    WHERE end_ns > coalesce(reached_ns, start_ns)
-),
-
-recorded AS (
-    SELECT
-        rank,
-        min(start_ns) AS start_ns,
-        max(end_ns) AS end_ns
-    FROM events
-    WHERE layer IN ('framework', 'hardware', 'host') AND end_ns IS NOT NULL
-    GROUP BY rank
-),
-
-stepped AS (
-    SELECT
-        rank,
-        count(*) AS steps,
-        sum(duration_ns) AS step_ns,
-        min(start_ns) AS start_ns,
-        max(end_ns) AS end_ns
-    FROM steps
-    GROUP BY rank
-),
-
-spans AS (
-    SELECT
-        r.rank,
-        s.steps,
-        coalesce(s.start_ns, r.start_ns) AS start_ns,
-        coalesce(s.end_ns, r.end_ns) AS end_ns,
-        coalesce(s.step_ns, r.end_ns - r.start_ns)::BIGINT AS span_ns
-    FROM recorded AS r
-    LEFT JOIN stepped AS s ON r.rank = s.rank
-),
-
-inside AS (
-    SELECT
-        o.rank,
-        o.event_id,
-        o.name,
-        o.source_file,
-        o.source_line,
-        s.steps,
-        s.span_ns,
-        greatest(o.start_ns, s.start_ns) AS start_ns,
-        least(o.end_ns, s.end_ns) AS end_ns
-    FROM own AS o
-    INNER JOIN spans AS s ON o.rank = s.rank AND o.start_ns < s.end_ns AND o.end_ns > s.start_ns
-),
-
-accelerated AS (
-    SELECT
-        rank,
-        min(start_ns) AS start_ns,
-        max(end_ns) AS end_ns
-    FROM timeline
-    WHERE device <> 'cpu'
-    GROUP BY rank
-),
-
--- what the devices worked during a read
-busy AS (
-    SELECT
-        i.rank,
-        i.event_id,
-        sum(least(i.end_ns, t.end_ns) - greatest(i.start_ns, t.end_ns - t.rank_busy_ns))
-            AS busy_ns
-    FROM inside AS i
-    INNER JOIN timeline AS t
-        ON
-            i.rank = t.rank AND i.start_ns < t.end_ns
-            AND i.end_ns > t.end_ns - t.rank_busy_ns
-    WHERE t.rank_busy_ns > 0 AND t.device <> 'cpu'
-    GROUP BY i.rank, i.event_id
-),
-
-places AS (
-    SELECT
-        i.rank,
-        i.source_file,
-        i.source_line,
-        regexp_replace(i.name, '^enumerate\(DataLoader\)#|\.__next__$', '', 'g') AS loader,
-        any_value(i.steps) AS steps,
-        any_value(i.span_ns) AS span_ns,
+        regexp_replace(name, '^enumerate\(DataLoader\)#|\.__next__$', '', 'g') AS loader,
+        any_value(steps) AS steps,
+        any_value(span_ns) AS span_ns,
         count(*) AS waits,
-        sum(i.end_ns - i.start_ns)::BIGINT AS wait_ns,
-        max(i.end_ns - i.start_ns) AS longest_ns,
-        if(
-            bool_or(a.rank IS NOT NULL),
-            sum(i.end_ns - i.start_ns - coalesce(b.busy_ns, 0)),
-            NULL
-        )::BIGINT AS idle_ns,
-        list(i.event_id ORDER BY i.event_id ASC) AS event_ids,
-        min(i.start_ns) AS start_ns
-    FROM inside AS i
-    LEFT JOIN busy AS b ON i.rank = b.rank AND i.event_id = b.event_id
-    LEFT JOIN accelerated AS a ON i.rank = a.rank
+        sum(stop_ns)::BIGINT AS wait_ns,
+        max(stop_ns) AS longest_ns,
+        sum(idle_ns)::BIGINT AS idle_ns,
+        list(event_id ORDER BY event_id ASC) AS event_ids,
+        min(start_ns) AS start_ns
+    FROM host_stops
+    WHERE kind = 'input_wait'
     GROUP BY ALL
 )
 
@@ -189,14 +84,21 @@ SELECT
     p.steps,
     p.event_ids,
     p.start_ns,
-    0::BIGINT AS saving_low_ns,
+    CASE
+        WHEN contains(p.loader, 'MultiProcessing') THEN 0
+        ELSE
+            least(
+                coalesce(p.idle_ns, p.wait_ns),
+                p.wait_ns - greatest(0, p.wait_ns // 2 - (p.span_ns - p.wait_ns))
+            )
+    END::BIGINT AS saving_low_ns,
     coalesce(p.idle_ns, p.wait_ns) AS saving_high_ns,
     round(p.wait_ns / p.span_ns, 4) AS wait_share,
     CASE
-        WHEN p.idle_ns IS NULL THEN 'high: every batch is ready when the loop asks for it'
+        WHEN contains(p.loader, 'MultiProcessing')
+            THEN 'low: more workers may not help; high: every batch is ready when it is asked for'
         ELSE
-            'high: every batch is ready when the loop asks for it, so the device no longer stands'
-            || ' still'
+            'low: two workers load beside the step; high: every batch is ready when it is asked for'
     END AS saving_basis,
     CASE
         WHEN coalesce(p.idle_ns, p.wait_ns) >= $warning_share * p.span_ns THEN 'warning'

@@ -3,6 +3,7 @@
 -- question = "Where does the device wait for launches of kernels that are soon over?"
 -- severity = "warning"
 -- needs = ["hardware", "runtime", "measured"]
+-- acts_on = "gaps"
 -- message = """
 -- {launches:count} launches[[ (steps: {steps:count})]] of kernels of {mean_kernel_ns:ns} on \
 -- average: the calls alone take the host {launch_ns:ns}, the kernels {device_time_ns:ns}. The \
@@ -128,7 +129,7 @@ places AS (
     GROUP BY rank, device, source_file, source_line, unplaced
 ),
 
-spans AS (
+device_spans AS (
     SELECT
         rank,
         device,
@@ -175,7 +176,7 @@ SELECT
     round(p.idle_ns / d.span_ns, 4) AS idle_share,
     CASE WHEN s.rank IS NULL THEN 'medium' ELSE 'low' END AS confidence
 FROM tiny AS p
-INNER JOIN spans AS d ON p.rank = d.rank AND p.device = d.device
+INNER JOIN device_spans AS d ON p.rank = d.rank AND p.device = d.device
 LEFT JOIN slowed AS s ON p.rank = s.rank
 WHERE p.idle_ns >= d.least_ns
 ORDER BY p.idle_ns DESC, p.start_ns ASC

@@ -3,6 +3,7 @@
 -- question = "Which lines copy a tensor only to lay it out differently?"
 -- severity = "warning"
 -- needs = ["work", "strides", "measured"]
+-- acts_on = "device"
 -- message = """
 -- {copies:count} copies of tensors that are {layouts}[[, such as {shape} with strides \
 -- {strides}]]: {device_time_ns:ns}[[ for {bytes:bytes}]], same values and dtype, other layout."""

@@ -3,10 +3,11 @@
 -- question = "Which lines multiply in fp32 on a chip that has faster matrix units?"
 -- severity = "warning"
 -- needs = ["work", "shapes", "cost", "measured", "chip"]
+-- acts_on = "device"
 -- message = """
 -- {op_names}[[ on {input_shapes}]] in fp32: {events:count} units of work, {device_time_ns:ns}. \
--- {chip} does {target} {peak_ratio}x as fast, and they reach {roof_share:share} of its fp32 \
--- roof.[[ Half precision under autocast would spare up to {half_saving_ns:ns}.]]"""
+-- {chip} does {target} {peak_ratio}x as fast by {roof}, and they reach {roof_share:share} of \
+-- its fp32 roof.[[ Half precision under autocast would spare up to {half_saving_ns:ns}.]]"""
 -- advice = "{fix}"
 -- key = ["rank", "source_file", "source_line", "anonymous_op"]
 -- proof = """
@@ -32,6 +33,7 @@
 -- events = "fp32 units of matrix work at this line."
 -- target = "Precision compared with: tf32 on CUDA, where the chip has it, else bf16 or fp16."
 -- peak_ratio = "Its peak over the fp32 peak."
+-- roof = "Where both peaks come from: this machine's calibration, or what is stated of the chip."
 -- rank = "Distributed rank."
 -- source_file = "File of the line that called the ops; NULL without stacks."
 -- source_line = "That line."
@@ -63,7 +65,8 @@
 --
 -- A kernel counts as fp32 unless its name says TF32 or it ran faster than fp32 can. A line limited
 -- by memory wins nothing from TF32 and is not listed for it, and neither are kernels far below both
--- roofs, whose time is overhead. Results change in the last digits:
+-- roofs, whose time is overhead. Many CPUs are no faster in bf16, some are slower: a CPU is judged
+-- only by peaks calibrated on the machine that recorded the trace. Results change a little:
 -- compare the loss, and keep fp32 where a solver or a distance needs it.
 --
 -- Next: `SELECT * FROM roofline WHERE dtype = 'fp32' AND side = 'compute'`.
@@ -98,6 +101,10 @@ WITH wide AS (
     WHERE
         r.dtype = 'fp32' AND r.family IN ('matmul', 'convolution', 'attention')
         AND r.bound IN ('compute', 'memory') AND r.floor_ns > 0 AND r.device_time_ns > 0
+        -- such a peak is too low to be one (a busy machine was calibrated)
+        AND r.floor_ns < 2 * r.device_time_ns
+        -- what this CPU can do says nothing of the one that ran a trace from elsewhere
+        AND NOT (r.chip = 'cpu' AND coalesce(r.modelled, FALSE))
 ),
 
 narrowed AS (
@@ -194,6 +201,10 @@ SELECT
     p.event_ids,
     p.start_ns,
     round(p.peak_ratio, 1) AS peak_ratio,
+    CASE
+        WHEN p.chip = 'cpu' THEN 'the peaks calibrated on this machine'
+        ELSE 'the peaks stated of it'
+    END AS roof,
     round(p.floor_ns / p.device_time_ns, 3) AS roof_share,
     replace(array_to_string(p.op_names[1:3], ', '), 'aten::', '')
     || CASE WHEN len(p.op_names) > 3 THEN ', ...' ELSE '' END AS op_names,

@@ -66,7 +66,7 @@ WITH waits AS (
         )
 ),
 
-spans AS (
+recorded_spans AS (
     SELECT
         rank,
         $min_wait_share * sum(span_ns) AS least_ns
@@ -107,6 +107,6 @@ SELECT
         ELSE l.op_name
     END AS say_call
 FROM lines AS l
-INNER JOIN spans AS s ON l.rank = s.rank
+INNER JOIN recorded_spans AS s ON l.rank = s.rank
 WHERE l.wait_ns >= s.least_ns
 ORDER BY l.wait_ns DESC, l.rank ASC, l.event_ids ASC

@@ -128,4 +128,45 @@ NEEDS: dict[str, Need] = {
         "SELECT 1 FROM collectives LIMIT 1",
         "no collectives in this trace (capture a distributed run)",
     ),
+    "queues": Need(
+        "SELECT 1 FROM work WHERE kind = 'kernel' GROUP BY rank, device"
+        " HAVING count(DISTINCT queue) > 1 LIMIT 1",
+        "the kernels of each device run on one queue (nothing could run side by side)",
+    ),
+    "engines": Need(
+        "SELECT 1 FROM work WHERE kind IN ('engine', 'dma') LIMIT 1",
+        "no engines or DMA queues in this trace (GPU streams are none)",
+    ),
+    "copies": Need(
+        "SELECT 1 FROM work WHERE kind = 'memcpy' LIMIT 1",
+        "no copies of a device in this trace (capture with the device's activity)",
+    ),
+    "device_memory": Need(
+        "SELECT 1 FROM events WHERE layer = 'memory' AND device_allocated IS NOT NULL"
+        " AND device_reserved IS NOT NULL LIMIT 1",
+        "no allocations of a device in this trace (capture with profile_memory=True)",
+    ),
+    "addresses": Need(
+        "SELECT 1 FROM events WHERE layer = 'memory' AND contains(attributes, '\"Addr\"') LIMIT 1",
+        "no allocations with their addresses in this trace (capture with profile_memory=True, by a"
+        " PyTorch that records them)",
+    ),
+    "memory_pressure": Need(
+        "SELECT 1 FROM events WHERE (layer = 'memory' AND device_reserved IS NOT NULL)"
+        " OR (layer = 'runtime' AND kind = 'allocation') LIMIT 1",
+        "no allocations of a device in this trace (capture with profile_memory=True)",
+    ),
+    "recomputation": Need(
+        "SELECT 1 FROM events WHERE recomputed LIMIT 1",
+        "no recomputed work in this trace (only torch.utils.checkpoint makes it; found by"
+        " neuron_explorer.profile, or with_stack=True)",
+    ),
+    "data_parallel": Need(
+        "SELECT 1 FROM events WHERE layer = 'framework' AND name = 'DataParallel.forward' LIMIT 1",
+        "no nn.DataParallel in this trace",
+    ),
+    "steps_to_compare": Need(
+        "SELECT 1 FROM steps GROUP BY rank HAVING count(*) >= 4 LIMIT 1",
+        "fewer than four steps in this trace (call profiler.step() once a training step)",
+    ),
 }

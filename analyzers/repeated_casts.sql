@@ -3,6 +3,7 @@
 -- question = "Which lines cast the same tensor again and again?"
 -- severity = "info"
 -- needs = ["work", "shapes", "modules", "measured"]
+-- acts_on = "device"
 -- message = """
 -- {say_what}: {casts:count} casts {say_where}, {device_time_ns:ns}[[ for {bytes:bytes}]]; \
 -- {repeats:count} of them repeat one of the same module, shape and dtype."""

@@ -28,8 +28,11 @@ FIELDS = (
     "figures",
     "confidence",
     "event_ids",
+    "host_saving_low_ns",
+    "host_saving_high_ns",
 )
-"""Result columns that become fields of the finding; every other one but texts is evidence."""
+"""Result columns that become fields of the finding or parts of its saving; every other one but
+texts is evidence."""
 
 
 _ID_DIGITS = 10

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache, partial
 from importlib.resources import files
-from typing import NamedTuple
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -14,12 +17,19 @@ import pyarrow as pa
 from neuron_explorer.analyzers.header import Analyzer, parse
 from neuron_explorer.analyzers.needs import NEEDS
 from neuron_explorer.analyzers.rows import Facts, to_finding
+from neuron_explorer.analyzers.savings import Found, found_in, of_the_step
 from neuron_explorer.analyzers.sources import SourceTexts
+from neuron_explorer.analyzers.verify.results import with_results
 from neuron_explorer.errors import AnalyzerError, QueryError
-from neuron_explorer.findings import SEVERITIES, Finding
+from neuron_explorer.findings import SEVERITIES, Combined, Finding
 from neuron_explorer.trace import Trace
 
 Params = Mapping[str, int | float | str]
+
+_Asked = TypeVar("_Asked")
+_Answer = TypeVar("_Answer")
+_THREADS = 2
+"""Queries at once; each holds memory of its own."""
 
 
 class NotApplicable(NamedTuple):
@@ -40,6 +50,8 @@ class Report:
     """Analyzers that judged the trace, whether they found something or not."""
     params: dict[str, dict[str, int | float | str]]
     """The thresholds used, by analyzer."""
+    combined: list[Combined] = field(default_factory=list)
+    """What all findings are worth together: one for measured and one for modelled savings."""
 
     @property
     def trusted(self) -> bool:
@@ -55,15 +67,24 @@ def analyzers() -> dict[str, Analyzer]:
     Raises:
         AnalyzerError: A file does not follow the format.
     """
+    return _read(files("neuron_explorer.analyzers"))
+
+
+def _read(folder: Traversable) -> dict[str, Analyzer]:
     found = [
         parse(entry.name, entry.read_text("utf-8"))
-        for entry in files("neuron_explorer.analyzers").iterdir()
+        for entry in folder.iterdir()
         if entry.name.endswith(".sql")
     ]
     return {analyzer.id: analyzer for analyzer in sorted(found, key=lambda each: each.id)}
 
 
-def run(trace: Trace, only: Iterable[str] | None = None, params: Params | None = None) -> Report:
+def run(
+    trace: Trace,
+    only: Iterable[str] | None = None,
+    params: Params | None = None,
+    folder: Path | None = None,
+) -> Report:
     """Run the analyzers on a trace.
 
     Args:
@@ -71,25 +92,31 @@ def run(trace: Trace, only: Iterable[str] | None = None, params: Params | None =
         only: Ids of the analyzers to run; all when None.
         params: Thresholds to use instead of the defaults, as `analyzer.name`, or as `name` for
             every analyzer that has one of that name.
+        folder: Where more analyzers lie, one `.sql` file each; one of a known name replaces it.
 
     Raises:
         AnalyzerError: An analyzer or a threshold is unknown, or an analyzer does not run.
     """
-    chosen = _choose(only)
+    chosen = _choose(analyzers() | (_read(folder) if folder else {}), only)
     used = _params(chosen, params or {})
-    met = _checker(trace)
-    facts = Facts(SourceTexts(trace), _busy_by_rank(trace))
-    findings: list[Finding] = []
+    needs = sorted({need for analyzer in chosen for need in analyzer.needs})
+    met = dict(zip(needs, _side_by_side(partial(_is_met, trace), needs), strict=True))
+    able: list[Analyzer] = []
     skipped: list[NotApplicable] = []
     for analyzer in chosen:
-        missing = [NEEDS[need].reason for need in analyzer.needs if not met(need)]
+        missing = [NEEDS[need].reason for need in analyzer.needs if not met[need]]
         if missing:
             skipped.append(NotApplicable(analyzer.id, missing[0]))
-            continue
-        findings += _findings_of(trace, analyzer, used[analyzer.id], facts)
-    not_run = {skip.analyzer for skip in skipped}
-    ran = [analyzer.id for analyzer in chosen if analyzer.id not in not_run]
-    return Report(rank_findings(findings), skipped, ran, used)
+        else:
+            able.append(analyzer)
+    tables = _side_by_side(lambda each: query(trace, each, used[each.id]), able)
+    facts = Facts(SourceTexts(trace), _busy_by_rank(trace))
+    found: list[Found] = []
+    for analyzer, table in zip(able, tables, strict=True):
+        found += _findings_of(analyzer, table, facts)
+    findings, combined = of_the_step(trace, found)
+    ranked = with_results(trace, rank_findings(findings))
+    return Report(ranked, skipped, [analyzer.id for analyzer in able], used, combined)
 
 
 def query(trace: Trace, analyzer: Analyzer, params: Params | None = None) -> pa.Table:
@@ -111,14 +138,26 @@ def query(trace: Trace, analyzer: Analyzer, params: Params | None = None) -> pa.
     return table.select(list(analyzer.columns))
 
 
-def _findings_of(trace: Trace, analyzer: Analyzer, params: Params, facts: Facts) -> list[Finding]:
-    rows = query(trace, analyzer, params).to_pylist()
-    found = [to_finding(analyzer, row, facts) for row in rows]
+def _side_by_side(ask: Callable[[_Asked], _Answer], questions: Sequence[_Asked]) -> list[_Answer]:
+    """The answers in the order of the questions, whichever was ready first.
+
+    Much of a query's time goes into planning, for which DuckDB uses one thread.
+    """
+    with ThreadPoolExecutor(_THREADS) as pool:
+        try:
+            return list(pool.map(ask, questions))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _findings_of(analyzer: Analyzer, table: pa.Table, facts: Facts) -> list[Found]:
+    found = [to_finding(analyzer, row, facts) for row in table.to_pylist()]
     if len({finding.id for finding in found}) < len(found):
         raise AnalyzerError(
             f"analyzer {analyzer.id} gives two rows with the same {', '.join(analyzer.key)}"
         )
-    return found
+    return found_in(analyzer, found, table)
 
 
 def rank_findings(findings: Iterable[Finding]) -> list[Finding]:
@@ -138,8 +177,7 @@ def rank_findings(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=order)
 
 
-def _choose(only: Iterable[str] | None) -> list[Analyzer]:
-    known = analyzers()
+def _choose(known: Mapping[str, Analyzer], only: Iterable[str] | None) -> list[Analyzer]:
     wanted = list(known) if only is None else list(only)
     for name in wanted:
         if name not in known:
@@ -165,15 +203,8 @@ def _params(chosen: list[Analyzer], given: Params) -> dict[str, dict[str, int | 
     return used
 
 
-def _checker(trace: Trace) -> Callable[[str], bool]:
-    answers: dict[str, bool] = {}
-
-    def met(need: str) -> bool:
-        if need not in answers:
-            answers[need] = trace.sql(NEEDS[need].check).num_rows > 0
-        return answers[need]
-
-    return met
+def _is_met(trace: Trace, need: str) -> bool:
+    return trace.sql(NEEDS[need].check).num_rows > 0
 
 
 def _busy_by_rank(trace: Trace) -> dict[int, int]:

@@ -3,6 +3,7 @@
 -- question = "Which optimizer step runs small ops for every parameter?"
 -- severity = "warning"
 -- needs = ["framework", "work", "measured"]
+-- acts_on = "stretch"
 -- message = """
 -- {optimizer}: {ops_per_step:count} ops a step, {kinds:count} kinds ({op_names}), up to \
 -- {tensors:count} times each. {calls:count} calls took {host_ns:ns} on the host and \
@@ -45,7 +46,7 @@
 -- source_file = "File of the line that called step(); NULL without stacks."
 -- source_line = "That line."
 -- severity = "warning or info, by time over the span."
--- saving_low_ns = "Idle time spent inside launch calls, for all but one tensor; 0 on a CPU (ns)."
+-- saving_low_ns = "Idle time in launch calls, for all but one tensor; CPU: host_ns less work (ns)."
 -- saving_high_ns = "Work, and idle time or host time, above one pass over the bytes (ns)."
 -- saving_basis = "How the saving follows from the numbers."
 -- confidence = "high where the line and the optimizer are known."
@@ -265,11 +266,20 @@ SELECT
     replace(array_to_string(j.op_names[1:3], ', '), 'aten::', '')
     || CASE WHEN j.kinds > 3 THEN ', ...' ELSE '' END AS op_names,
     CASE WHEN j.taken_ns >= $warning_share * j.span_ns THEN 'warning' ELSE 'info' END AS severity,
-    coalesce(round(j.in_calls_ns * (1 - 1 / j.tensors)), 0)::BIGINT AS saving_low_ns,
+    CASE
+        WHEN j.device = 'cpu'
+            THEN least(
+                greatest(0, j.host_ns - j.device_time_ns),
+                greatest(0, j.taken_ns - coalesce(j.floor_ns, 0))
+            )
+        ELSE coalesce(round(j.in_calls_ns * (1 - 1 / j.tensors)), 0)
+    END::BIGINT AS saving_low_ns,
     greatest(0, j.taken_ns - coalesce(j.floor_ns, 0)) AS saving_high_ns,
     CASE
         WHEN j.device = 'cpu'
-            THEN 'high: the time of step() above one pass over the bytes of its largest op'
+            THEN
+                'low: the time of step() between its ops; high: all of it above one pass over the'
+                || ' bytes of its largest op'
         ELSE
             'low: idle time of the device inside launch calls, for all but one tensor; high: work'
             || ' and idle time above one pass over the bytes of its largest op'

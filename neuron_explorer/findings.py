@@ -42,3 +42,26 @@ class Finding:
     sql: str = ""
     """A query over the views that shows the rows behind it."""
     verified: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class Combined:
+    """What acting on all findings is worth together; time that two of them save counts once."""
+
+    low_ns: int
+    """At least: of findings that share no time, each at its low."""
+    high_ns: int
+    """At most: each event at the highest of its findings, and never more than the span."""
+    span_ns: int | None
+    """What it is a part of: all steps of a rank, or all that was recorded."""
+    findings: int
+    """Findings with a known saving."""
+    unknown: int
+    """Findings whose saving is unknown: in neither bound."""
+    figures: str = "measured"
+    """measured or modelled: savings of the two are never mixed."""
+
+    @property
+    def share(self) -> float | None:
+        """`high_ns` over the span, 0 to 1."""
+        return self.high_ns / self.span_ns if self.span_ns else None

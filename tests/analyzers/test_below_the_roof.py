@@ -61,8 +61,12 @@ def test_small_ops_are_named_with_what_merging_them_saves(open_trace: OpenTrace)
     assert "kernels of 2.3 us are mostly start-up and latency" in found.message
     # the add of each pair goes with all its time; the norm stays, less the bytes it reads back
     read_back_ns = TENSOR / 3.35e12 * 1e9
-    assert found.saving_high_ns == pytest.approx(2 * (ADD_NS + read_back_ns), abs=2)
-    assert found.saving_low_ns == pytest.approx(2 * read_back_ns, abs=2)
+    device_ns = found.evidence
+    assert device_ns["device_saving_high_ns"] == pytest.approx(2 * (ADD_NS + read_back_ns), abs=2)
+    # nothing of a forward alone is kept for a backward: what the add writes goes too
+    assert device_ns["device_saving_low_ns"] == pytest.approx(4 * read_back_ns, abs=2)
+    # each launch but the last comes late: the host sets the pace, and faster kernels gain nothing
+    assert (found.saving_high_ns or 0) < 2 * ADD_NS
 
 
 def test_without_a_neighbour_the_saving_is_unknown(open_trace: OpenTrace) -> None:
@@ -102,7 +106,9 @@ def test_a_padding_op_is_an_opportunity(open_trace: OpenTrace) -> None:
     (found,) = findings(open_trace(rows), "compile_opportunities")
     assert found.evidence["bytes_saved"] == copied
     assert "could be spared: fill that the next op writes over" in found.message
-    assert found.saving_low_ns == pytest.approx(copied / 3.35e12 * 1e9, abs=1)
+    sure_ns = found.evidence["device_saving_low_ns"]
+    assert sure_ns == pytest.approx(0.6 * copied / 3.35e12 * 1e9, abs=1)
+    assert found.saving_low_ns == 0, "no launches: whether the device sets the pace is unknown"
     assert found.advice.startswith("Put @torch.compile on forward_native()")
 
 

@@ -9,7 +9,9 @@ writes it.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from neuron_explorer.analyzers import Report, analyzers, query, run
 from neuron_explorer.trace import Trace
 
 GOLDEN = Path(__file__).parent / "golden"
+Fired = Callable[[str], tuple[Path, Report]]
 
 
 def judge(analyzer: str, name: str, folder: Path) -> Report:
@@ -34,10 +37,22 @@ def analyzer(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="module")
+def fired(tmp_path_factory: pytest.TempPathFactory) -> Fired:
+    """The trace in which an analyzer fires, and what it says of it."""
+
+    @cache
+    def judged(analyzer: str) -> tuple[Path, Report]:
+        folder = tmp_path_factory.mktemp(analyzer)
+        return folder / "trace.parquet", judge(analyzer, "fires.jsonl", folder)
+
+    return judged
+
+
 def test_findings_are_the_golden_ones(
-    analyzer: str, tmp_path: Path, request: pytest.FixtureRequest
+    analyzer: str, fired: Fired, request: pytest.FixtureRequest
 ) -> None:
-    found = [asdict(finding) for finding in judge(analyzer, "fires.jsonl", tmp_path).findings]
+    found = [asdict(finding) for finding in fired(analyzer)[1].findings]
     text = json.dumps(found, indent=2, sort_keys=True) + "\n"
     expected = GOLDEN / analyzer / "expected.json"
     if request.config.getoption("--update-golden", default=False):
@@ -52,9 +67,9 @@ def test_is_silent_where_nothing_is_wrong(analyzer: str, tmp_path: Path) -> None
     assert report.findings == []
 
 
-def test_the_proof_of_each_finding_shows_rows(analyzer: str, tmp_path: Path) -> None:
-    report = judge(analyzer, "fires.jsonl", tmp_path)
-    with Trace.open([tmp_path / "trace.parquet"]) as trace:
+def test_the_proof_of_each_finding_shows_rows(analyzer: str, fired: Fired) -> None:
+    path, report = fired(analyzer)
+    with Trace.open([path]) as trace:
         for finding in report.findings:
             rows = trace.query(finding.sql).rows
             assert rows, finding.id
@@ -63,8 +78,8 @@ def test_the_proof_of_each_finding_shows_rows(analyzer: str, tmp_path: Path) -> 
                 assert len(rows) == len(finding.event_ids)
 
 
-def test_evidence_is_whole_numbers_or_rounded_shares(analyzer: str, tmp_path: Path) -> None:
-    for finding in judge(analyzer, "fires.jsonl", tmp_path).findings:
+def test_evidence_is_whole_numbers_or_rounded_shares(analyzer: str, fired: Fired) -> None:
+    for finding in fired(analyzer)[1].findings:
         for name, value in finding.evidence.items():
             assert not isinstance(value, float) or value == round(value, 4), name
 

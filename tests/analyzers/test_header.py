@@ -87,3 +87,10 @@ def test_every_threshold_and_column_says_what_it_means() -> None:
         texts = [param.doc for param in analyzer.params.values()] + [*analyzer.columns.values()]
         assert all(text.endswith(".") for text in texts), analyzer.id
         assert analyzer.reference.startswith("https://")
+
+
+# Which tables a query fills is found by the words of its text: a part of this name would fill
+# every event of the trace into the two tables of the timeline, for nothing.
+@pytest.mark.parametrize("name", ["spans", "lanes", "tracks"])
+def test_no_analyzer_calls_a_part_of_its_query_like_a_table_of_the_timeline(name: str) -> None:
+    assert [id_ for id_, each in analyzers().items() if f"\n{name} AS (" in each.sql] == []

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from neuron_explorer.analyzers import NotApplicable, Report
 from neuron_explorer.errors import ExitCode
-from neuron_explorer.findings import Finding
+from neuron_explorer.findings import Combined, Finding
 from neuron_explorer.reports import console
 from neuron_explorer.reports.info import info_markdown, info_text
 from neuron_explorer.reports.json_report import findings_json, info_json
@@ -84,6 +84,7 @@ SEEN = Overview(
         Recorded("memory", 0, "profile_memory=True", "peak memory"),
     ],
     capture={"record_shapes": True, "with_stack": False, "profile_memory": True},
+    recorded_ns=36_900_000,
 )
 
 
@@ -150,9 +151,12 @@ def test_a_modelled_saving_says_so() -> None:
     assert "36.9 ms (modelled)" in findings_text(judged(modelled), console.Page(80))
 
 
-def test_the_savings_of_several_ranks_are_of_the_time_of_one() -> None:
-    seen = replace(SEEN, devices=[DEVICE, DEVICE | {"rank": 1}], steps=Steps(6, 10, 9, 11))
-    assert seen.recorded_ns == 30
+def test_what_all_findings_are_worth_is_said_once() -> None:
+    report = Report([FINDING], [], [], {}, [Combined(2_000_000, 9_000_000, 36_900_000, 1, 2)])
+    told = Judgement(SEEN, report)
+    said = "at most 9 ms (24 % of the steps' 36.9 ms), at least 2 ms; 2 more unknown"
+    assert f"together {said}" in " ".join(findings_text(told, console.Page(120)).split())
+    assert json.loads(findings_json(told))["combined"][0]["high_ns"] == 9_000_000
 
 
 def test_nothing_found_is_said_with_what_could_not_be_judged() -> None:
@@ -196,6 +200,7 @@ def test_json_has_the_stable_keys_and_whole_numbers() -> None:
         "summary",
         "findings",
         "not_applicable",
+        "combined",
         "raw_times",
         "exit_code",
     }
