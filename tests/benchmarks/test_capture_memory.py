@@ -63,7 +63,7 @@ print(json.dumps(found))
 
 
 def test_a_million_ops(tmp_path: Path) -> None:
-    job = run_job(MILLION, tmp_path, timeout_s=600)
+    job = run_job(MILLION, tmp_path, timeout_s=600, anew=True)
     assert job.code == 0, job.said
     found: dict[str, Any] = json.loads(job.out.splitlines()[-1])
     sys.stdout.write(
@@ -103,7 +103,7 @@ print(json.dumps({"theirs": theirs_kib, "ours": ours_kib, "before": files, "afte
 
 
 def test_many_sessions_in_one_process(tmp_path: Path) -> None:
-    job = run_job(SESSIONS, tmp_path, timeout_s=600)
+    job = run_job(SESSIONS, tmp_path, timeout_s=600, anew=True)
     assert job.code == 0, job.said
     found = json.loads(job.out.splitlines()[-1])
     sys.stdout.write(

@@ -13,8 +13,8 @@ import neuron_explorer
 def main() -> None:
     torch.manual_seed(0)
     vocabulary = [{"token": str(number)} for number in range(200_000)]
-    model = nn.Linear(len(vocabulary) // 1000, 64)
-    features = torch.randn(16, model.in_features)
+    model = nn.Linear(len(vocabulary) // 200, 256)
+    features = torch.randn(16_384, model.in_features)
     gc.freeze()
     with neuron_explorer.profile() as profiler:
         for _ in range(4):

@@ -2,6 +2,7 @@
 
 analyzer: collector_pauses
 line: gc.collect()
+gain: verifiable
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import neuron_explorer
 def main() -> None:
     torch.manual_seed(0)
     vocabulary = [{"token": str(number)} for number in range(200_000)]
-    model = nn.Linear(len(vocabulary) // 1000, 64)
-    features = torch.randn(16, model.in_features)
+    model = nn.Linear(len(vocabulary) // 200, 256)
+    features = torch.randn(16_384, model.in_features)
     with neuron_explorer.profile() as profiler:
         for _ in range(4):
             model(features).sum().backward()

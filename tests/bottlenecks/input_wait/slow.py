@@ -2,6 +2,7 @@
 
 analyzer: input_wait
 line: for features in loader:
+gain: verifiable
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ class Samples(Dataset[Tensor]):
         return 32
 
     def __getitem__(self, index: int) -> Tensor:
-        sample = torch.full((64,), float(index))
-        for _ in range(30):
+        sample = torch.full((16_384,), float(index))
+        for _ in range(8):
             sample = torch.sort(sample.sin()).values
-        return sample
+        return sample[:64]
 
 
 def main() -> None:
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
+    model = nn.Sequential(nn.Linear(64, 1024), nn.ReLU(), nn.Linear(1024, 64))
     loader = DataLoader(Samples(), batch_size=8)
     with neuron_explorer.profile() as profiler:
         for features in loader:

@@ -2,19 +2,20 @@
 
 analyzer: layout_copies
 line: heads = projected.view(8, 256, 8, 64).transpose(1, 2).contiguous()
+gain: verifiable
 """
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import neuron_explorer
 
 
 def scores(projected: Tensor) -> Tensor:
     heads = projected.view(8, 256, 8, 64).transpose(1, 2).contiguous()
-    return heads.sum(dim=-1).relu()
+    return nn.functional.scaled_dot_product_attention(heads, heads, heads)
 
 
 def main() -> None:

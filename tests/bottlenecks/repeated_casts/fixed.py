@@ -11,7 +11,7 @@ import neuron_explorer
 class Model(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.layer = nn.Linear(512, 512)
+        self.layer = nn.Linear(1024, 1024)
 
     def forward(self, batch: Tensor) -> Tensor:
         out: Tensor = self.layer(batch)
@@ -21,7 +21,7 @@ class Model(nn.Module):
 def main() -> None:
     torch.manual_seed(0)
     model = Model().to(torch.bfloat16)
-    batches = torch.randn(4, 8, 512).to(torch.bfloat16)
+    batches = torch.randn(4, 8, 1024).to(torch.bfloat16)
     with neuron_explorer.profile() as profiler:
         for batch in batches:
             model(batch)

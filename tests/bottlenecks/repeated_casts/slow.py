@@ -2,6 +2,7 @@
 
 analyzer: repeated_casts
 line: out: Tensor = self.layer(batch)
+gain: verifiable
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import neuron_explorer
 class Model(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.layer = nn.Linear(512, 512)
+        self.layer = nn.Linear(1024, 1024)
 
     def forward(self, batch: Tensor) -> Tensor:
         out: Tensor = self.layer(batch)
@@ -25,7 +26,7 @@ class Model(nn.Module):
 def main() -> None:
     torch.manual_seed(0)
     model = Model()
-    batches = torch.randn(4, 8, 512)
+    batches = torch.randn(4, 8, 1024)
     with neuron_explorer.profile() as profiler:
         for batch in batches:
             with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -10,9 +10,9 @@ import neuron_explorer
 
 def main() -> None:
     torch.manual_seed(0)
-    model = nn.Sequential(*[nn.Linear(64, 64) for _ in range(24)])
+    model = nn.Sequential(*[nn.Linear(128, 128) for _ in range(24)])
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    features, targets = torch.randn(32, 64), torch.randn(32, 64)
+    features, targets = torch.randn(32, 128), torch.randn(32, 128)
     with neuron_explorer.profile() as profiler:
         for _ in range(3):
             optimizer.zero_grad()

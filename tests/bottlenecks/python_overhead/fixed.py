@@ -1,0 +1,34 @@
+"""A training loop builds the report of its batch once, before the steps."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+import neuron_explorer
+
+
+def describe(names: list[str]) -> dict[str, int]:
+    return {name: sum(ord(letter) for letter in name) for name in names}
+
+
+def step(model: nn.Module, features: Tensor) -> Tensor:
+    prediction = model(features)
+    loss: Tensor = prediction.square().mean()
+    torch.autograd.backward(loss)
+    return loss
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(64, 64)
+    features, names = torch.randn(32, 64), [f"sample/{number:06d}" for number in range(4000)]
+    describe(names)
+    with neuron_explorer.profile() as profiler:
+        for _ in range(4):
+            step(model, features)
+            profiler.step()
+
+
+if __name__ == "__main__":
+    main()

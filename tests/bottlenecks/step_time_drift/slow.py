@@ -1,0 +1,32 @@
+"""A loop whose running metric looks at every prediction since the first step.
+
+analyzer: step_time_drift
+line: ranked = torch.cat(history).sort().values
+gain: not measured: the loss grows with the window
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+import neuron_explorer
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(8, 1)
+    batch = torch.randn(20_000, 8)
+    history: list[Tensor] = []
+    with neuron_explorer.profile() as profiler:
+        for _ in range(20):
+            predictions = model(batch).flatten()
+            predictions.square().mean().backward()
+            history.append(predictions.detach())
+            ranked = torch.cat(history).sort().values
+            _ = ranked[len(ranked) // 2]
+            profiler.step()
+
+
+if __name__ == "__main__":
+    main()
