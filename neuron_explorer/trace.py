@@ -10,7 +10,8 @@ import tempfile
 import threading
 import uuid
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -40,6 +41,7 @@ class Trace:
         self._lock = threading.Lock()
         self._opened: Database | None = None
         self._sandbox = Sandbox(self.files, device, raw=raw)
+        self._running: set[Callable[[], None]] = set()
         self._cleanups: list[weakref.finalize[..., Trace]] = []
 
     @classmethod
@@ -69,23 +71,37 @@ class Trace:
         """Decoded metadata of each file, by path; keys as in `schema.METADATA_KEYS`."""
         return {file.path: file.metadata for file in self._files}
 
-    def sql(self, query: str, params: Mapping[str, object] | None = None) -> pa.Table:
+    def sql(
+        self,
+        query: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        started: Callable[[Callable[[], None]], None] | None = None,
+    ) -> pa.Table:
         """Run a query of this program's own; callable from any thread.
 
         Args:
             query: One SELECT over the views, with `$name` for parameters.
             params: A value for each parameter and no others.
+            started: Hears, before the query runs, what to call from another thread to end it.
 
         Returns:
             The rows. Sums of integers are integers, although DuckDB's are 128 bits wide.
 
         Raises:
-            duckdb.Error: The query does not run.
+            duckdb.Error: The query does not run, or was ended.
             TraceError: A file of the trace is damaged.
         """
         database = self._database()
         with database.reading(), database.cursor_for(query) as cursor:
-            rows: pa.Table = cursor.sql(query, params=dict(params or {})).to_arrow_table()
+            end = partial(database.end_query, cursor)
+            if started is not None:
+                started(end)
+            self._running.add(end)
+            try:
+                rows: pa.Table = cursor.sql(query, params=dict(params or {})).to_arrow_table()
+            finally:
+                self._running.discard(end)
         return _with_plain_integers(rows)
 
     def query(
@@ -120,6 +136,13 @@ class Trace:
     def keep_alive(self, folder: tempfile.TemporaryDirectory[str]) -> None:
         """Remove `folder`, which holds files of this trace, once the trace is closed or gone."""
         self._cleanups.append(weakref.finalize(self, folder.cleanup))
+
+    def end_queries(self) -> None:
+        """Interrupt every query of this program's own that runs now, in whatever thread."""
+        for end in list(self._running):
+            end()
+        if self._opened is not None:
+            self._opened.end_filling()
 
     def close(self) -> None:
         """Free the memory; nothing can be asked afterwards."""

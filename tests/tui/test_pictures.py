@@ -1,0 +1,116 @@
+"""Every screen as it looks, cell by cell, against tests/tui/golden/*.txt.
+
+The findings are written here: pictures must change when a screen does, not when an analyzer says
+something in other words. `pytest tests/tui --update-pictures` rewrites them; read the diff.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from neuron_explorer.analyzers import Report
+from neuron_explorer.findings import Finding
+from neuron_explorer.tui.app import Explorer
+from neuron_explorer.tui.picture import settled
+from neuron_explorer.tui.screens import screens
+
+GOLDEN = Path(__file__).parent / "golden"
+SIZES = ((80, 24), (140, 45), (40, 10))
+
+FOUND = [
+    Finding(
+        id="fusable-1",
+        analyzer="fusable",
+        severity="warning",
+        title="Eager ops a compiler would fuse: mul, add",
+        message="2 ops move 470 MB through memory. The tensor between them is read only once.",
+        advice="Put the two lines into one function and compile it with torch.compile.",
+        rank=0,
+        source_file="model.py",
+        source_line=12,
+        source_text="    y = x * 2 + x",
+        device_time_ns=125_000,
+        share=0.397,
+        saving_low_ns=30_000,
+        saving_high_ns=80_000,
+        saving_basis="bytes that need not move, over the bandwidth reached",
+        confidence="high",
+        evidence={"bytes_saved": 268_435_456, "ops": 2, "floor_ns": 45_000, "cause": None},
+        event_ids=(8, 9),
+        sql="SELECT * FROM chains",
+    ),
+    Finding(
+        id="nothing-1",
+        analyzer="nothing",
+        severity="info",
+        title="[memory] x_[/red]_0 is no markup",
+        message="Names are text.",
+        advice="",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def pictures(tiny: Path) -> dict[str, str]:
+    """Each screen at each size, by the name of its golden file."""
+    report = Report(findings=FOUND, not_applicable=[], ran=["fusable"], params={})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tiny.parent)
+        patch.setenv("LANG", "C.UTF-8")
+        patch.delenv("LC_ALL", raising=False)
+        patch.setattr("neuron_explorer.tui.app.analyzers", lambda: {"fusable": None})
+        patch.setattr("neuron_explorer.tui.app.run", lambda _trace, only: report if only else None)
+        return asyncio.run(_draw_all(tiny.name))
+
+
+async def _draw_all(file: str) -> dict[str, str]:
+    """One app for all sizes: resizing is part of what is shown to work."""
+    explorer, found = Explorer([file]), {}
+    async with explorer.run_test(size=SIZES[0]) as pilot:
+        await settled(pilot)
+        for width, height in SIZES:
+            await pilot.resize_terminal(width, height)
+            for name in screens():
+                explorer.action_open(name)
+                await settled(pilot)
+                found[f"{name}-{width}x{height}"] = cells_of(explorer.export_screenshot())
+    explorer.close()
+    return found
+
+
+def cells_of(svg: str) -> str:
+    """The text of a picture, line by line, at its places."""
+    root = ET.fromstring(svg)
+    lines: dict[float, dict[float, str]] = {}
+    for text in root.iter("{http://www.w3.org/2000/svg}text"):
+        if "clip-path" in text.attrib:
+            row = lines.setdefault(float(text.attrib["y"]), {})
+            row[float(text.attrib["x"])] = (text.text or "").replace("\xa0", " ")
+    cell = 12.2
+    drawn = []
+    for _, pieces in sorted(lines.items()):
+        line = ""
+        for x, piece in sorted(pieces.items()):
+            line = line.ljust(round(x / cell)) + piece.rstrip("\n")
+        drawn.append(line.rstrip())
+    return "\n".join(drawn) + "\n"
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", list(screens()))
+def test_a_screen_looks_as_it_did(
+    pictures: dict[str, str],
+    name: str,
+    size: tuple[int, int],
+    request: pytest.FixtureRequest,
+) -> None:
+    picture = f"{name}-{size[0]}x{size[1]}"
+    golden = GOLDEN / f"{picture}.txt"
+    if request.config.getoption("--update-pictures", default=False):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(pictures[picture], encoding="utf-8")
+    assert pictures[picture] == golden.read_text("utf-8"), "--update-pictures rewrites it"

@@ -1,0 +1,70 @@
+"""How the app and its screens ask: the answer comes back on the drawing thread, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from textual.dom import DOMNode
+
+from neuron_explorer.tui.data import Answer, Ask, Job
+
+if TYPE_CHECKING:
+    from neuron_explorer.tui.app import Explorer
+
+T = TypeVar("T")
+
+PATIENCE_S = 0.15
+"""A question that takes longer is shown to be at work; a shorter one would only flicker."""
+
+
+class Asking(DOMNode):
+    """A node that asks. What it asks about is a topic: the newest question of a topic wins."""
+
+    @property
+    def explorer(self) -> Explorer:
+        return cast("Explorer", self.app)
+
+    def ask(
+        self,
+        topic: str,
+        job: Job[T],
+        then: Callable[[T], None],
+        failed: Callable[[str], None] | None = None,
+    ) -> None:
+        """Run `job` in a thread and hand what it gives to `then`, on this thread.
+
+        Args:
+            topic: Ends the question asked before about the same topic of this node.
+            job: Asks the trace; must not touch any widget.
+            then: Draws.
+            failed: Hears why there is no answer; by default the screen says it in one line.
+        """
+        self.run_worker(
+            self._asking(job, then, failed or self.explorer.complain), group=topic, exclusive=True
+        )
+
+    async def _asking(
+        self, job: Job[T], then: Callable[[T], None], failed: Callable[[str], None]
+    ) -> None:
+        explorer = self.explorer
+        ask = Ask(explorer.trace)
+        explorer.pending += 1
+        try:
+            answer = await self._answer(ask, job)
+            if answer.problem:
+                failed(answer.problem)
+            else:
+                then(cast("T", answer.value))
+        finally:
+            ask.stop()
+            explorer.pending -= 1
+
+    async def _answer(self, ask: Ask, job: Job[T]) -> Answer[T]:
+        future = self.explorer.questions.start(ask, job)
+        done, _ = await asyncio.wait([future], timeout=PATIENCE_S)
+        if not done:
+            with self.explorer.working():
+                await asyncio.wait([future])
+        return future.result()
