@@ -2,6 +2,7 @@
 #   make demo    profile a small training step and print what wastes its time
 #   make test    run the tests
 #   make check   format, lint, SQL, types, architecture
+#   make score   score the analyzers on the labelled programs
 #   make bench   measure import speed, memory and analysis time
 #   make picture TRACE=...   draw docs/analyze.svg, the picture in the README
 #   make wheel-check   build the wheel and use it in a clean environment without torch
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?= -n 2 --dist loadfile
 
-.PHONY: install demo test check format bench picture wheel-check clean
+.PHONY: install demo test check format score bench picture wheel-check clean
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -33,7 +34,7 @@ test: $(STAMP)
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/sqlfluff lint --disable-progress-bar analyzers neuron_explorer/views
+	$(BIN)/sqlfluff lint --disable-progress-bar --processes 2 analyzers neuron_explorer/views
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -41,6 +42,9 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/sqlfluff fix --disable-progress-bar analyzers neuron_explorer/views
+
+score: $(STAMP)
+	$(BIN)/python tests/benchmarks/score.py $(SCORE_ARGS)
 
 bench: $(STAMP)
 	$(BIN)/pytest -m bench -s tests/benchmarks

@@ -219,6 +219,90 @@ def analyze(  # noqa: PLR0913  one parameter an option
 
 @app.command(
     epilog=_examples(
+        "verify trace.parquet",
+        "verify trace.parquet compile_opportunities --seconds 60",
+        "verify trace.parquet --device cpu --json",
+    )
+)
+def verify(  # noqa: PLR0913  one parameter an option
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A trace or a folder of ranks.")],
+    findings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FINDING]...",
+            help="Ids, or their beginnings, or analyzers. Default: what `analyze` shows.",
+        ),
+    ] = None,
+    *,
+    rounds: Annotated[
+        int | None, typer.Option(min=5, help="Times to measure each; default: 21.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.1, help="Time for one finding; default: 20.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads of torch on a CPU; default: as it has them.")
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Replay on this device of torch: cpu, cuda:0."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
+    quiet: Quiet = False,
+) -> int:
+    """Replay what findings talk about, and measure.
+
+    The recorded ops run before and after the change (eager and compiled, fp32 and bf16, ...) in
+    turns. The verdict is kept beside the trace, and `analyze` shows it. Needs torch.
+    """
+    from neuron_explorer.commands.verify import Request
+    from neuron_explorer.commands.verify import verify as run
+
+    request = Request(
+        file, findings or (), device, rounds, seconds, threads, as_json=json, quiet=quiet
+    )
+    return run(request)
+
+
+@app.command(
+    epilog=_examples(
+        "tui trace.parquet",
+        "tui trace.json.gz --device h100-sxm",
+        "tui trace.parquet --screenshot source -o source.svg --size 140x45",
+    )
+)
+def tui(  # noqa: PLR0913  one parameter an option
+    files: Files,
+    *,
+    device: Chip = None,
+    raw: Raw = False,
+    light: Annotated[bool, typer.Option("--light", help="Dark on light.")] = False,
+    screenshot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCREEN", help="Draw a screen as SVG: overview, source, timeline, ..."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the picture goes.")
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option(metavar="COLSxROWS", help="Of the picture; default: 120x40.")
+    ] = None,
+) -> int:
+    """Walk through a trace in the terminal.
+
+    From the findings to the line, its kernels and the timeline. ? shows the keys.
+
+    Where no terminal can show it, it prints what analyze does.
+    """
+    from neuron_explorer.commands.tui import Look, screen_size, show
+
+    return show(Look(files, device, raw, screenshot, output, screen_size(size), light))
+
+
+@app.command(
+    epilog=_examples(
         'sql trace.parquet "SHOW TABLES"',
         'sql trace.parquet "SELECT * FROM kernels ORDER BY total_ns DESC" --limit 5',
         'sql trace.parquet "SELECT * FROM lines" --json',

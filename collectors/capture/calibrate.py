@@ -114,6 +114,7 @@ def matmul_flops(make: Matmul, largest: int, seconds: float, known: float = 0.0)
     `known` FLOP/s were reached before: a busy spell at a small size must not end the growth.
     """
     best, size = 0.0, min(_SMALLEST, largest)
+    until = time.perf_counter() + 2 * seconds
     while size <= largest:
         try:
             taken = _best_s(make(size), seconds / 8)
@@ -121,7 +122,7 @@ def matmul_flops(make: Matmul, largest: int, seconds: float, known: float = 0.0)
             return best or None
         best = max(best, 2 * size**3 / taken)
         next_s = 8 * 2 * size**3 / max(best, known)  # twice the size is eight times the work
-        if next_s > seconds / (1 + _LEAST_ROUNDS):
+        if next_s > seconds / (1 + _LEAST_ROUNDS) or time.perf_counter() > until:
             break
         size *= 2
     return best
@@ -156,7 +157,7 @@ def _matmuls() -> tuple[str, dict[str, Matmul]]:
 
     dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16}
     dtypes |= {"fp16": torch.float16, "fp64": torch.float64}
-    threads = f"torch {torch.__version__}, {torch.get_num_threads()} threads"
+    threads = f"torch {torch.__version__}, best of 1 and {torch.get_num_threads()} threads"
     return threads, {name: partial(make, dtype) for name, dtype in dtypes.items()}
 
 

@@ -18,8 +18,7 @@ def capture_module(name: str) -> ModuleType:
     Raises:
         NeuronExplorerError: torch is not installed.
     """
-    for variable, value in _QUIET_TORCH.items():
-        os.environ.setdefault(variable, value)
+    quiet_torch()
     try:
         return import_module(f"neuron_explorer.collectors.capture.{name}")
     except ModuleNotFoundError as error:
@@ -29,3 +28,9 @@ def capture_module(name: str) -> ModuleType:
             "recording needs torch, which is not installed",
             hint="pip install 'neuron-explorer[torch]'",
         ) from error
+
+
+def quiet_torch() -> None:
+    """Keep torch's own words off stderr; takes effect where torch is not imported yet."""
+    for variable, value in _QUIET_TORCH.items():
+        os.environ.setdefault(variable, value)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from rich.console import Console, RenderableType
+from rich.status import Status
 
 from neuron_explorer.errors import OutputError
 from neuron_explorer.reports import formats
@@ -103,6 +104,11 @@ def note(text: str) -> None:
     with suppress(OSError, ValueError):
         sys.stderr.write(_fit(line, sys.stderr))
         sys.stderr.flush()
+
+
+def waiting() -> Status:
+    """A line on stderr that turns while a job lasts; gone when it is left."""
+    return Console(stderr=True).status("", spinner="line")
 
 
 def complain(message: str, hint: str = "") -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePath
 
-from neuron_explorer.findings import Finding
+from neuron_explorer.findings import Combined, Finding
 from neuron_explorer.reports import formats
 from neuron_explorer.reports.overview import Overview
 
@@ -26,6 +26,21 @@ def saving(finding: Finding, seen: Overview) -> str:
     part_of = seen.recorded_ns if dry_run is None else dry_run.total_ns
     whole = "" if part_of is None else f" of {formats.duration(part_of)}"
     return f"{amount}{whole}{modelled}"
+
+
+def together(combined: Combined, seen: Overview) -> str:
+    """`at most 13.6 ms (29 % of the 47.2 ms recorded), at least 2.52 ms`."""
+    most, least = formats.duration(combined.high_ns), formats.duration(combined.low_ns)
+    whole = formats.duration(combined.span_ns)
+    measured = combined.figures == "measured"
+    of_what = f"{whole} recorded" if measured else f"modelled {whole}"
+    if measured and seen.steps.count:
+        of_what = f"steps' {whole}"
+    said = f"at most {most}"
+    if combined.share is not None:
+        said += f" ({formats.share(combined.share)} of the {of_what})"
+    said += f", at least {least}"
+    return f"{said}; {combined.unknown} more unknown" if combined.unknown else said
 
 
 def modelled_steps(seen: Overview) -> str | None:

@@ -14,7 +14,7 @@ _TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
 _SI = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"), (1, ""))
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
-_ASCII = str.maketrans("…·→█▉▊▋▌▍▎▏░●▲", "~->#####....!*")
+_ASCII = str.maketrans("…·→█▉▊▋▌▍▎▏░●▲✓≈✗", "~->#####....!*+~x")
 """One character for one, so that a laid-out page keeps its columns."""
 
 

@@ -33,7 +33,8 @@ def findings_json(judgement: Judgement) -> str:
             "health": _health(seen),
             "raw_times": seen.raw,
             "summary": _summary(judgement),
-            "findings": [_finding(finding) for finding in judgement.shown],
+            "combined": [asdict(each) | {"share": each.share} for each in judgement.combined],
+            "findings": [finding_json(finding) for finding in judgement.shown],
             "not_applicable": [skip._asdict() for skip in judgement.not_applicable],
             "exit_code": int(judgement.exit_code),
         }
@@ -102,7 +103,7 @@ def _summary(judgement: Judgement) -> dict[str, object]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, object]:
+def finding_json(finding: Finding) -> dict[str, object]:
     """Every field as it stands: no number is rounded."""
     return {name: getattr(finding, name) for name in Finding.__dataclass_fields__}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from neuron_explorer.analyzers import NotApplicable, Report
 from neuron_explorer.errors import ExitCode
-from neuron_explorer.findings import SEVERITIES, Finding
+from neuron_explorer.findings import SEVERITIES, Combined, Finding
 from neuron_explorer.reports.overview import Overview
 
 
@@ -22,6 +22,11 @@ class Judgement:
     def findings(self) -> Sequence[Finding]:
         """In the order the analyzers' runner gave them."""
         return self.report.findings
+
+    @property
+    def combined(self) -> Sequence[Combined]:
+        """What all findings are worth together, shown or not: measured and modelled apart."""
+        return self.report.combined
 
     @property
     def not_applicable(self) -> Sequence[NotApplicable]:

@@ -13,12 +13,14 @@ from neuron_explorer.reports.evidence import (
     headline,
     modelled_steps,
     saving,
+    together,
     where,
 )
 from neuron_explorer.reports.judgement import Judgement
 from neuron_explorer.reports.overview import Overview
 from neuron_explorer.reports.tables import markdown_text as safe
 from neuron_explorer.reports.text import steps
+from neuron_explorer.reports.verdicts import verdict
 
 MARKS = {"critical": "🔴", "warning": "🟡", "info": "🔵"}
 
@@ -65,6 +67,9 @@ def _table(judgement: Judgement) -> Iterator[str]:
     if judgement.hidden:
         yield ""
         yield f"and {judgement.hidden} more"
+    for combined in judgement.combined:
+        yield ""
+        yield f"**together**: {together(combined, judgement.overview)}"
     yield ""
 
 
@@ -80,6 +85,8 @@ def _finding(number: int, finding: Finding, seen: Overview) -> Iterator[str]:
     if finding.share is not None:
         yield f"- `{formats.bar(finding.share, 20)}` {formats.share(finding.share)} of device time"
     yield f"- **change**: {prose(finding.advice)}"
+    if said := verdict(finding):
+        yield f"- **verified**: {prose(said)}"
     if finding.sql:
         yield "- proof:"
         yield ""

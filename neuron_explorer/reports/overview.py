@@ -77,6 +77,8 @@ class Overview:
     recorded: Sequence[Recorded] = ()
     capture: Mapping[str, bool | None] = field(default_factory=dict)
     """Options as the trace names them; it need not name those that were on."""
+    recorded_ns: int | None = None
+    """Time the savings are a part of: all steps of a rank (see `rank_spans`), or the whole."""
     modelled: Modelled | None = None
     """Of a dry run."""
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -97,15 +99,6 @@ class Overview:
         if not spans:
             return None
         return float(sum(busy for busy, _ in spans) / sum(span for _, span in spans))
-
-    @property
-    def recorded_ns(self) -> int | None:
-        """Time the savings are a part of: all steps of a rank, or else what a device was seen."""
-        if self.steps.count and self.steps.mean_ns is not None:
-            return self.steps.mean_ns * self.steps.count // self.ranks
-        return max(
-            (device["span_ns"] for device in self.devices if device["span_ns"]), default=None
-        )
 
     @property
     def status(self) -> str:
@@ -136,6 +129,7 @@ def overview(trace: Trace, files: Sequence[str]) -> Overview:
         issues=_rows(trace, _ISSUES),
         recorded=_recorded(trace),
         capture=_capture(metadata.get("capture", [])),
+        recorded_ns=_recorded_ns(trace),
         modelled=_modelled(trace),
         sources=_sources(metadata.get("capture", [])),
     )
@@ -206,6 +200,12 @@ def _steps(trace: Trace) -> Steps:
 def _modelled(trace: Trace) -> Modelled | None:
     found = _rows(trace, _MODELLED)
     return Modelled(**found[0]) if found else None
+
+
+def _recorded_ns(trace: Trace) -> int | None:
+    (row,) = _rows(trace, "SELECT max(span_ns) AS span_ns FROM rank_spans")
+    span: int | None = row["span_ns"]
+    return span
 
 
 def _sources(options: Sequence[Mapping[str, Any]]) -> dict[str, str]:

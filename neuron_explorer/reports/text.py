@@ -17,10 +17,12 @@ from neuron_explorer.reports.evidence import (
     modelled_steps,
     saving,
     seen_in_short,
+    together,
     where,
 )
 from neuron_explorer.reports.judgement import Judgement
 from neuron_explorer.reports.overview import Overview
+from neuron_explorer.reports.verdicts import verdict_line
 
 INDENT = 5
 NARROW = 60
@@ -119,6 +121,10 @@ def _findings(judgement: Judgement, width: int) -> Iterator[RenderableType]:
         yield Text("No waste found by the analyzers that could judge this trace.", style="green")
     for number, finding in enumerate(judgement.shown, 1):
         yield from _finding(number, finding, judgement.overview, width)
+    for combined in judgement.combined:
+        said = layout.text(together(combined, judgement.overview), "bold")
+        yield layout.hanging(Text("together "), said)
+        yield Text("")
     if judgement.hidden:
         yield Text(f"and {judgement.hidden} more: --limit 0 shows all\n", style="dim")
 
@@ -139,6 +145,7 @@ def _finding(number: int, finding: Finding, seen: Overview, width: int) -> Itera
     if finding.advice:
         arrow = Text("→ ", style="green")
         yield layout.hanging(arrow, layout.text(finding.advice), INDENT)
+    yield from verdict_line(finding, INDENT)
     yield Text("")
 
 
