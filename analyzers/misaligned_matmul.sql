@@ -163,8 +163,12 @@ gained AS (
     SELECT
         p.*,
         a.aligned_share,
-        greatest(0, p.device_time_ns - round(p.floor_ns / a.aligned_share))::BIGINT
-            AS saving_high_ns,
+        -- greatest() passes over a NULL
+        if(
+            p.floor_ns / a.aligned_share IS NULL,
+            NULL,
+            greatest(0, p.device_time_ns - round(p.floor_ns / a.aligned_share))
+        )::BIGINT AS saving_high_ns,
         r.least_ns,
         r.warning_ns
     FROM places AS p
