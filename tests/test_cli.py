@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import typer.main
 from program import PROGRAM, TINY, hostile_trace, program
 from pyarrow import parquet
 
@@ -23,7 +24,7 @@ from neuron_explorer import __version__
 from neuron_explorer.cli import app, main
 
 README = Path(__file__).parents[1] / "README.md"
-COMMANDS = [each.name or getattr(each.callback, "__name__", "") for each in app.registered_commands]
+COMMANDS = sorted(typer.main.get_group(app).commands)
 
 Capture = pytest.CaptureFixture[str]
 
