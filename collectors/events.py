@@ -183,6 +183,20 @@ class EventBuffer:
         self.spool.append(spooled)
         self.rows += spooled.num_rows
 
+    def starts_of(self, name: str) -> Ints:
+        """Starts of the rows of a name, while rows may still be added."""
+        code = self.names.name.code(name)
+        pairs = zip(self._dense["start"], self._dense["name"], strict=True)
+        found = [start[names == code] for start, names in pairs]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def names_of(self, role: str) -> set[str]:
+        """Names of the rows of a role, while rows may still be added."""
+        code = self.names.role.code(role)
+        pairs = zip(self._dense["role"], self._dense["name"], strict=True)
+        codes = {each for role, names in pairs for each in np.unique(names[role == code]).tolist()}
+        return {self.names.name.texts[each] for each in codes if each != NULL}
+
     def close(self) -> None:
         """Drop the spooled rows."""
         self.spool.close()

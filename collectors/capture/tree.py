@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,9 +10,13 @@ import torch
 
 from neuron_explorer.collectors.call_lines import CallLines
 from neuron_explorer.collectors.capture.clock import MARK
+from neuron_explorer.collectors.importers import LOST_NAME
 from neuron_explorer.collectors.linking.frames import USUAL, Owners, parse_frame
 
 _CHANGED = frozenset('\\"')
+_SIGNS = frozenset('/"')
+_OF_TORCH = (MARK, "ProfilerStep#", "Optimizer.", "enumerate(DataLoader)#")
+"""How annotations begin that torch and we make ourselves."""
 _tags: Any = torch._C._profiler._EventType
 _PYTHON = frozenset({int(_tags.PyCall), int(_tags.PyCCall)})
 """As numbers, since their names cost more than all else there is to ask."""
@@ -22,7 +27,7 @@ class TreeFacts:
     """Facts of one recorded window, by the start of the event they belong to (Unix ns)."""
 
     true_names: dict[int, str] = field(default_factory=dict)
-    """Names that an exporter changes: not ASCII, or with a backslash or a quote."""
+    """Names with what an exporter changes: not ASCII, a control, a backslash or a quote."""
     calls: list[tuple[int, int]] = field(default_factory=list)
     """(start, line) of every frame or built-in that model code called."""
     clock_marks: list[int] = field(default_factory=list)
@@ -60,6 +65,21 @@ def read_tree(results: Any, owners: Owners = USUAL, *, frames: bool = True) -> T
     return found
 
 
+def may_be_changed(names: Iterable[str], annotations: Iterable[str]) -> bool:
+    """Whether the exporter may have changed a name, as far as its trace file tells.
+
+    A name with what it cannot write is `unknown` there, a backslash becomes a slash, a quote is
+    let through, and a line break leaves no sign at all: a user's own annotation may have had one.
+
+    Args:
+        names: All names in the trace file.
+        annotations: Those of them that a program may choose as it likes.
+    """
+    return any(name == LOST_NAME or not _SIGNS.isdisjoint(name) for name in names) or any(
+        not name.startswith(_OF_TORCH) for name in annotations
+    )
+
+
 def _note(node: Any, name: str, found: TreeFacts) -> None:
     if name == MARK:
         found.clock_marks.append(node.start_time_ns)
@@ -68,7 +88,7 @@ def _note(node: Any, name: str, found: TreeFacts) -> None:
 
 
 def _is_changed(name: str) -> bool:
-    return not name.isascii() or not _CHANGED.isdisjoint(name)
+    return not (name.isascii() and name.isprintable()) or not _CHANGED.isdisjoint(name)
 
 
 class _Calls:

@@ -16,8 +16,10 @@ from neuron_explorer.collectors.capture.compiler import CompileSources, known_gr
 from neuron_explorer.collectors.capture.guards import inherited, undisturbed
 from neuron_explorer.collectors.capture.outputs import Outputs, rank_of_environment
 from neuron_explorer.collectors.capture.recorded_lines import LineSession
-from neuron_explorer.collectors.capture.tree import TreeFacts, read_tree
+from neuron_explorer.collectors.capture.tree import TreeFacts, may_be_changed, read_tree
 from neuron_explorer.collectors.importers import ImportOptions, import_file
+from neuron_explorer.collectors.importers.chrome import ChromeTrace
+from neuron_explorer.collectors.importers.facts import read_facts
 from neuron_explorer.collectors.linking.frames import USUAL, Owners
 from neuron_explorer.errors import TraceError
 
@@ -93,11 +95,26 @@ def write_window(
         OutputError: The output cannot be written.
         ImportFailedError: The window holds no event.
     """
-    results = None if session.profiler is None else session.profiler.kineto_results
     beside = beside or Beside()
+
+    def known(trace: ChromeTrace) -> ImportOptions:
+        return beside.options(_facts(session, trace, beside.owners))
+
+    import_file(exported, output, options=known)
+
+
+def _facts(session: torch_profile, trace: ChromeTrace, owners: Owners) -> TreeFacts:
+    """What the trace file does not hold; torch's tree is walked only where something is missing."""
+    results = None if session.profiler is None else session.profiler.kineto_results
     frames = bool(session.with_stack)
-    facts = TreeFacts() if results is None else read_tree(results, beside.owners, frames=frames)
-    import_file(exported, output, options=beside.options(facts))
+    if results is None:
+        return TreeFacts()
+    buffer = trace.reader.buffer
+    annotations = buffer.names_of("framework/annotation")
+    if frames or may_be_changed(buffer.names.name.texts, annotations):
+        return read_tree(results, owners, frames=frames)
+    starts = buffer.starts_of(MARK) + read_facts(trace.header, None).base_ns
+    return TreeFacts(clock_marks=starts.tolist())
 
 
 def holds_window(session: torch_profile) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from neuron_explorer.collectors.events import (
 from neuron_explorer.collectors.importers.categories import UNKNOWN as UNKNOWN_ROLE
 from neuron_explorer.collectors.importers.categories import device_type, refine
 from neuron_explorer.collectors.importers.chrome import ChromeTrace, read_chrome
+from neuron_explorer.collectors.importers.exported import is_export, read_export
 from neuron_explorer.collectors.importers.facts import HeaderFacts, read_facts
 from neuron_explorer.collectors.importers.issues import IssueLog
 from neuron_explorer.collectors.importers.tables import pair_marks, process_role
@@ -87,9 +88,15 @@ def import_file(
     output: Path,
     *,
     progress: Progress | None = None,
-    options: ImportOptions | None = None,
+    options: ImportOptions | Callable[[ChromeTrace], ImportOptions] | None = None,
 ) -> ImportReport:
     """Read a Chrome trace, link it, cost it and write it to `output`.
+
+    Args:
+        path: The trace.
+        output: Where the Parquet file goes.
+        progress: Told how far the reading is.
+        options: What is known beside the file; a function where that depends on what it holds.
 
     Raises:
         ImportFailedError: The file is missing, empty or holds no event.
@@ -98,14 +105,18 @@ def import_file(
     """
     if output.exists() and path.exists() and output.samefile(path):
         raise UsageError(f"{output} is the input itself", hint="choose another output with -o")
-    options, issues = options or ImportOptions(), IssueLog()
+    issues = IssueLog()
     with TraceWriter(output) as writer:
         progress = progress or Silent()
+        if is_export(path):
+            rows, cut = read_export(path, writer, issues, progress)
+            return ImportReport(output, rows, issues.records(), cut)
         trace = read_chrome(path, issues, progress)
         progress.start(f"linking {path.name}")
         with closing(trace.reader.buffer):
-            _add_recorded(trace, options)
-            events = _write(path, trace, writer, issues, options)
+            known = options(trace) if callable(options) else options or ImportOptions()
+            _add_recorded(trace, known)
+            events = _write(path, trace, writer, issues, known)
         progress.finish()
     return ImportReport(output, events, issues.records(), trace.truncated)
 

@@ -87,7 +87,17 @@ def test_the_trace_brings_its_source_lines() -> None:
 
 
 def test_names_are_kept_exactly() -> None:
-    names = ["ünï", "日本", "🔥 step", 'a"b', "back\\slash", "plain"]
+    names = [
+        "ünï",
+        "日本",
+        "🔥 step",
+        'a"b',
+        "back\\slash",
+        "two\nlines",
+        "tab\t",
+        "\x1b[1m",
+        "plain",
+    ]
     with profile() as session:
         for name in names:
             with torch.profiler.record_function(name):
