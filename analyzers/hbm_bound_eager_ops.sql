@@ -48,7 +48,7 @@
 -- roof_share = "memory_floor_ns over device_time_ns: how close to the roof; above 1 = cached."
 -- bytes = "Bytes they must read and write, from shapes and dtypes."
 -- tier = "at the roof: bytes explain the time; below the roof: memory side, but they do not."
--- severity = "warning or info, by share of the device time; info below the roof."
+-- severity = "warning or info, by share of the time; info below the roof, or with nothing to fuse."
 -- rank = "Distributed rank."
 -- source_file = "File of the line that called the ops; NULL without stacks."
 -- source_line = "That line."
@@ -261,7 +261,10 @@ SELECT
     round(o.ridge, 1) AS ridge,
     round(o.memory_floor_ns / o.device_time_ns, 3) AS roof_share,
     CASE
-        WHEN o.tier = 'at the roof' AND o.device_time_ns >= b.warning_ns THEN 'warning'
+        WHEN
+            o.tier = 'at the roof' AND o.device_time_ns >= b.warning_ns
+            AND o.saving_high_ns IS NOT NULL
+            THEN 'warning'
         ELSE 'info'
     END AS severity,
     CASE

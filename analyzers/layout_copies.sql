@@ -125,7 +125,9 @@ asked AS (
             ELSE 'dense with another order wanted'
         END AS layout,
         CASE WHEN j.source_line IS NULL THEN 'aten::copy_ ' || j.shape::VARCHAR END
-            AS anonymous_op
+            AS anonymous_op,
+        coalesce(regexp_matches(r.name, '^aten::(lstm|gru|rnn_tanh|rnn_relu)$'), FALSE)
+            AS by_recurrence
     FROM judged AS j
     LEFT JOIN ops AS p
         ON j.rank = p.rank AND j.parent_id = p.event_id
@@ -133,6 +135,8 @@ asked AS (
         ON
             p.rank = g.rank AND p.parent_id = g.event_id
             AND g.name IN ('aten::contiguous', 'aten::reshape', 'aten::to', 'aten::matmul')
+    LEFT JOIN ops AS r
+        ON j.rank = r.rank AND coalesce(g.parent_id, p.parent_id) = r.event_id
 ),
 
 places AS (
@@ -148,6 +152,7 @@ places AS (
         nullif(count(DISTINCT step), 0) AS steps,
         if(bool_or(bytes IS NULL), NULL, sum(bytes))::BIGINT AS bytes,
         sum(duration_ns)::BIGINT AS device_time_ns,
+        bool_and(by_recurrence) AS by_recurrence,
         arg_max(module, (duration_ns, event_id)) AS module,
         arg_max(shape, (duration_ns, event_id))::VARCHAR AS shape,
         arg_max(strides, (duration_ns, event_id))::VARCHAR AS strides,
@@ -191,10 +196,16 @@ SELECT
     array_to_string(p.outer_names, ', ') AS op_names,
     array_to_string(p.layouts, ' or ') AS layouts,
     round(p.device_time_ns / t.total_ns, 4) AS share,
-    CASE WHEN p.device_time_ns >= t.warning_ns THEN 'warning' ELSE 'info' END
-        AS severity,
+    CASE
+        WHEN p.device_time_ns >= t.warning_ns AND NOT p.by_recurrence THEN 'warning'
+        ELSE 'info'
+    END AS severity,
     CASE WHEN p.source_line IS NULL THEN 'medium' ELSE 'high' END AS confidence,
     CASE
+        WHEN p.by_recurrence
+            THEN
+                'If the time steps come first anyway, make the layer with batch_first=False: it'
+                || ' turns its input and output around else.'
         WHEN p.layouts = ['dense with another order wanted']
             THEN
                 'Give the tensor its memory format where it is made (channels_last once, for the'

@@ -35,6 +35,10 @@
 -- default = 0.1
 -- doc = "From this share on a function is a warning, else info."
 --
+-- [params.recorded_line_ns]
+-- default = 4_000
+-- doc = "What recording one line costs Python at most: of a generator, on Python 3.11 (ns)."
+--
 -- [columns]
 -- gap_ns = "Time in these stretches (ns)."
 -- gap_share = "The same over the recorded time."
@@ -48,11 +52,11 @@
 -- source_line = "Line before whose ops Python took longest."
 -- module = "Module of the longest."
 -- steps = "Steps they are in; NULL where the trace has no steps."
--- severity = "warning or info, by share."
+-- severity = "warning or info, by share without what the recording may have cost."
 -- saving_low_ns = "0: what Python computes may be needed (ns)."
 -- saving_high_ns = "gap_ns (ns)."
 -- saving_basis = "How the saving follows from the numbers."
--- confidence = "low where Python frames were recorded, which slows Python itself."
+-- confidence = "low where Python frames or lines were recorded, which slows Python itself."
 -- caveat = "The same, in a sentence."
 -- event_ids = "Ops that ended the stretches."
 -- start_ns = "When the first of these ops ran."
@@ -66,48 +70,57 @@
 -- Next: `device_idle` for all that keeps a device waiting; `input_wait` for loaders.
 WITH covered AS (
     SELECT
+        rank,
+        event_id,
+        step,
+        start_ns,
+        end_ns,
+        layer = 'framework' AND kind = 'op' AS is_op
+    FROM events
+    WHERE
+        start_ns IS NOT NULL AND end_ns IS NOT NULL
+        AND (
+            layer IN ('runtime', 'hardware', 'compiler')
+            OR (layer = 'framework' AND kind IN ('op', 'autograd'))
+            OR (layer = 'host' AND kind IN ('gc', 'input_wait', 'collective', 'sync'))
+        )
+),
+
+reached AS (
+    SELECT
+        *,
+        max(end_ns) OVER (
+            PARTITION BY rank ORDER BY start_ns ASC, end_ns DESC, event_id ASC
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS reached_ns
+    FROM covered
+),
+
+waited AS (
+    SELECT *
+    FROM reached
+    WHERE is_op AND start_ns - reached_ns >= $min_gap_ns
+),
+
+stretches AS (
+    SELECT
         e.rank,
         e.event_id,
-        e.layer,
-        e.kind,
         e.name,
         e.step,
         e.module,
         e.source_file,
         e.source_line,
-        e.source_function,
         e.start_ns,
-        e.end_ns
-    FROM events AS e
-    WHERE
-        e.start_ns IS NOT NULL AND e.end_ns IS NOT NULL
-        AND (
-            e.layer IN ('runtime', 'hardware', 'compiler')
-            OR (e.layer = 'framework' AND e.kind IN ('op', 'autograd'))
-            OR (e.layer = 'host' AND e.kind IN ('gc', 'input_wait', 'collective', 'sync'))
-        )
-),
-
-placed AS (
-    SELECT
-        *,
-        start_ns - max(end_ns) OVER before AS gap_ns,
-        arg_max(step, end_ns) OVER before AS step_before
-    FROM covered
-    WINDOW before AS (
-        PARTITION BY rank ORDER BY start_ns ASC, end_ns DESC, event_id ASC
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    )
-),
-
-stretches AS (
-    SELECT
-        *,
-        coalesce(source_function, module, name) AS place
-    FROM placed
-    WHERE
-        layer = 'framework' AND kind = 'op' AND gap_ns >= $min_gap_ns
-        AND step IS NOT DISTINCT FROM step_before
+        w.start_ns - w.reached_ns AS gap_ns,
+        coalesce(e.source_function, e.module, e.name) AS place
+    FROM waited AS w
+    INNER JOIN events AS e ON w.rank = e.rank AND w.event_id = e.event_id
+    -- what ended last before is of the same step
+    SEMI JOIN covered AS b
+        ON
+            w.rank = b.rank AND w.reached_ns = b.end_ns
+            AND w.step IS NOT DISTINCT FROM b.step
 ),
 
 by_line AS (
@@ -153,9 +166,23 @@ places AS (
 slowed AS (
     SELECT
         rank,
-        'Python frames were recorded, which makes these stretches longer.' AS caveat
-    FROM events
-    WHERE layer = 'python'
+        bool_or(how = 'frames') AS by_frames,
+        sum(recorder_ns) AS recorder_ns
+    FROM (
+        SELECT DISTINCT
+            rank,
+            'frames' AS how,
+            NULL::DOUBLE AS recorder_ns
+        FROM events
+        WHERE layer = 'python'
+        UNION ALL
+        SELECT
+            rank,
+            'lines' AS how,
+            try_cast(value ->> '$.lines.marks' AS BIGINT) * $recorded_line_ns AS recorder_ns
+        FROM trace_metadata
+        WHERE key = 'capture' AND try_cast(value ->> '$.lines.marks' AS BIGINT) > 0
+    ) AS recorded
     GROUP BY rank
 ),
 
@@ -180,7 +207,13 @@ SELECT
     t.source_line,
     p.module,
     p.steps,
-    s.caveat,
+    CASE
+        WHEN s.by_frames THEN 'Python frames were recorded, which makes these stretches longer.'
+        WHEN s.recorder_ns > r.least_ns
+            THEN
+                'Lines were recorded, which made these stretches longer by up to '
+                || printf('%.1f', least(s.recorder_ns, p.gap_ns) / 1e6) || ' ms.'
+    END AS caveat,
     p.event_ids,
     p.start_ns,
     0::BIGINT AS saving_low_ns,
@@ -188,8 +221,13 @@ SELECT
     'high: all of these stretches; low: nothing, for what Python computes may be needed'
         AS saving_basis,
     round(p.gap_ns / r.span_ns, 4) AS gap_share,
-    CASE WHEN p.gap_ns >= r.warning_ns AND s.rank IS NULL THEN 'warning' ELSE 'info' END
-        AS severity,
+    CASE
+        WHEN
+            p.gap_ns - coalesce(s.recorder_ns, 0) >= r.warning_ns
+            AND NOT coalesce(s.by_frames, FALSE)
+            THEN 'warning'
+        ELSE 'info'
+    END AS severity,
     CASE WHEN s.rank IS NULL THEN 'medium' ELSE 'low' END AS confidence
 FROM places AS p
 INNER JOIN top_lines AS t

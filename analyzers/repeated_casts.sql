@@ -45,7 +45,7 @@
 -- steps = "Steps they ran in; NULL where the trace has no steps."
 -- device_time_ns = "Duration of all these casts (ns)."
 -- severity = "warning or info, by share; info unless they are weights."
--- saving_low_ns = "NULL: whether it is the same tensor each time is not recorded."
+-- saving_low_ns = "As saving_high_ns of weights; else NULL: no trace says it is one tensor (ns)."
 -- saving_high_ns = "Duration of the repeats (ns)."
 -- saving_basis = "How the saving follows from the numbers."
 -- confidence = "medium for weights, low for tensors of one shape."
@@ -190,9 +190,12 @@ SELECT
     p.saving_high_ns,
     p.event_ids,
     p.start_ns,
-    NULL::BIGINT AS saving_low_ns,
-    'high: the casts after the first of each; that they read the same tensor is inferred'
-        AS saving_basis,
+    if(p.what = 'weights', p.saving_high_ns, NULL)::BIGINT AS saving_low_ns,
+    CASE
+        WHEN p.what = 'weights' THEN 'the casts after the first of each weight'
+        ELSE
+            'high: the casts after the first of each; that they read the same tensor is inferred'
+    END AS saving_basis,
     CASE
         WHEN p.what = 'weights' AND p.saving_high_ns >= t.warning_ns THEN 'warning'
         ELSE 'info'

@@ -96,8 +96,12 @@ shaped AS (
         END AS element_bytes
     FROM roofline AS r
     INNER JOIN work AS w ON r.rank = w.rank AND r.event_id = w.event_id
+    LEFT JOIN events AS o ON w.rank = o.rank AND w.op_id = o.event_id
+    LEFT JOIN ops AS p ON o.rank = p.rank AND o.parent_id = p.event_id
     WHERE
-        r.family = 'matmul' AND r.bound = 'memory'
+        -- a contraction of data with data has no weights that more rows would share
+        p.name IS DISTINCT FROM 'aten::tensordot' AND p.name IS DISTINCT FROM 'aten::einsum'
+        AND r.family = 'matmul' AND r.bound = 'memory'
         AND r.op_name IN ('aten::mm', 'aten::addmm', 'aten::linear', 'aten::mkldnn_linear')
 ),
 

@@ -14,7 +14,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pairs import VERIFIABLE, Judged, Pair, Timed, healthy, judge, one_thread, pairs
+from pairs import (
+    VERIFIABLE,
+    Judged,
+    Pair,
+    Timed,
+    healthy,
+    judge,
+    keep_memory,
+    one_thread,
+    pairs,
+)
 
 PROFILED = 2
 """Captures of a slow script; each bound of its saving is their median."""
@@ -141,6 +151,7 @@ def _measured(pair: Pair) -> float:
 def score(names: Sequence[str] = ()) -> Score:
     chosen = [pair for pair in pairs() if not names or pair.name in names]
     fine = [path for path in healthy() if not names or path.stem in names]
+    keep_memory()
     with one_thread():
         rows = tuple(_said(score_pair(pair)) for pair in chosen)
         calm = {path.stem: alarms(judge(path)) for path in fine}

@@ -21,8 +21,8 @@ def step(model: nn.Module, features: Tensor) -> Tensor:
 
 def main() -> None:
     torch.manual_seed(0)
-    model = nn.Linear(64, 64)
-    features, names = torch.randn(32, 64), [f"sample/{number:06d}" for number in range(4000)]
+    model = nn.Linear(1024, 1024)
+    features, names = torch.randn(256, 1024), [f"sample/{number:06d}" for number in range(4000)]
     describe(names)
     with neuron_explorer.profile() as profiler:
         for _ in range(4):

@@ -16,12 +16,12 @@ import neuron_explorer
 def main() -> None:
     torch.manual_seed(0)
     model = nn.Linear(8, 1)
-    batch = torch.randn(20_000, 8)
+    batch, targets = torch.randn(20_000, 8), torch.randn(20_000)
     history: list[Tensor] = []
     with neuron_explorer.profile() as profiler:
         for _ in range(20):
             predictions = model(batch).flatten()
-            predictions.square().mean().backward()
+            nn.functional.mse_loss(predictions, targets).backward()
             history.append(predictions.detach())
             ranked = torch.cat(history).sort().values
             _ = ranked[len(ranked) // 2]
