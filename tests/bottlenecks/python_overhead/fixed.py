@@ -12,21 +12,22 @@ def describe(names: list[str]) -> dict[str, int]:
     return {name: sum(ord(letter) for letter in name) for name in names}
 
 
-def step(model: nn.Module, features: Tensor) -> Tensor:
+def step(model: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
     prediction = model(features)
-    loss: Tensor = prediction.square().mean()
+    loss: Tensor = nn.functional.mse_loss(prediction, targets)
     torch.autograd.backward(loss)
     return loss
 
 
 def main() -> None:
     torch.manual_seed(0)
-    model = nn.Linear(1024, 1024)
-    features, names = torch.randn(256, 1024), [f"sample/{number:06d}" for number in range(4000)]
+    model = nn.Linear(2048, 512)
+    features, targets = torch.randn(256, 2048), torch.randn(256, 512)
+    names = [f"sample/{number:06d}" for number in range(4000)]
     describe(names)
     with neuron_explorer.profile() as profiler:
         for _ in range(4):
-            step(model, features)
+            step(model, features, targets)
             profiler.step()
 
 

@@ -21,7 +21,7 @@ class Positions(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         if self.table is None:
-            places = torch.arange(65_536.0)
+            places = torch.arange(16_384.0)
             rates = torch.logspace(0, -4, self.width)
             self.table = torch.outer(places, rates).sin()
         return features + self.table[: len(features)]
@@ -29,8 +29,8 @@ class Positions(nn.Module):
 
 def main() -> None:
     torch.manual_seed(0)
-    model = nn.Sequential(Positions(256), nn.Linear(256, 64))
-    batch, targets = torch.randn(512, 256), torch.randn(512, 64)
+    model = nn.Sequential(Positions(1024), nn.Linear(1024, 512))
+    batch, targets = torch.randn(512, 1024), torch.randn(512, 512)
     with neuron_explorer.profile() as profiler:
         for _ in range(6):
             nn.functional.mse_loss(model(batch), targets).backward()
