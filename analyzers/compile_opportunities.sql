@@ -38,7 +38,7 @@
 -- [columns]
 -- bytes_saved = "Bytes written to be read back or overwritten by the next op: both counted."
 -- launches_saved = "Ops less runs: launches that go when each run becomes one kernel."
--- severity = "warning or info, by the highest saving."
+-- severity = "warning or info, by the highest saving; on a CPU by the lowest."
 -- rank = "Distributed rank."
 -- source_file = "File of the first op; NULL without stacks."
 -- source_line = "First line of the run."
@@ -334,7 +334,11 @@ SELECT
     g.event_ids,
     g.start_ns,
     g.longest_run,
-    CASE WHEN g.high_ns >= l.warning_ns THEN 'warning' ELSE 'info' END AS severity,
+    CASE
+        -- on a CPU a compiled call costs more than the eager ones where little is surely saved
+        WHEN if(g.on_cpu, g.low_ns, g.high_ns) >= l.warning_ns THEN 'warning'
+        ELSE 'info'
+    END AS severity,
     CASE
         WHEN g.begin_line IS NOT NULL AND g.end_line IS NULL
             THEN 'line ' || g.begin_line || ' and on'

@@ -263,7 +263,7 @@ SELECT
     CASE
         WHEN
             o.tier = 'at the roof' AND o.device_time_ns >= b.warning_ns
-            AND o.saving_high_ns IS NOT NULL
+            AND o.saving_high_ns >= b.least_ns
             THEN 'warning'
         ELSE 'info'
     END AS severity,

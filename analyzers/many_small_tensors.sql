@@ -73,7 +73,11 @@
 WITH calls AS (
     SELECT
         *,
-        list_product(try_cast(output_shapes ->> '$[0]' AS BIGINT[])) * 4 AS bytes,
+        -- the product of no sizes is NULL in DuckDB; a scalar has one element
+        CASE
+            WHEN output_shapes ->> '$[0]' = '[]' THEN 1
+            ELSE list_product(try_cast(output_shapes ->> '$[0]' AS BIGINT[]))
+        END * 4 AS bytes,
         if(source_line IS NULL, name, NULL) AS anonymous_run
     FROM op_calls
     WHERE

@@ -36,8 +36,8 @@
 -- doc = "From this share on a function is a warning, else info."
 --
 -- [params.recorded_line_ns]
--- default = 4_000
--- doc = "What recording one line costs Python at most: of a generator, on Python 3.11 (ns)."
+-- default = 1_000
+-- doc = "What recording one line costs Python: 0.6 to 0.75 us measured on Python 3.11 (ns)."
 --
 -- [columns]
 -- gap_ns = "Time in these stretches (ns)."
@@ -96,10 +96,27 @@ reached AS (
     FROM covered
 ),
 
+-- the first stretch of a step begins with the step: what lies before is the profiler's
+begun AS (
+    SELECT
+        r.rank,
+        r.event_id,
+        r.start_ns,
+        CASE
+            WHEN r.reached_ns IS NULL OR s.start_ns > r.reached_ns THEN s.start_ns
+            ELSE r.reached_ns
+        END AS from_ns
+    FROM reached AS r
+    LEFT JOIN steps AS s ON r.rank = s.rank AND r.step = s.step
+    WHERE r.is_op
+),
+
 waited AS (
-    SELECT *
-    FROM reached
-    WHERE is_op AND start_ns - reached_ns >= $min_gap_ns
+    SELECT
+        *,
+        start_ns - from_ns AS gap_ns
+    FROM begun
+    WHERE start_ns - from_ns >= $min_gap_ns
 ),
 
 stretches AS (
@@ -112,15 +129,10 @@ stretches AS (
         e.source_file,
         e.source_line,
         e.start_ns,
-        w.start_ns - w.reached_ns AS gap_ns,
+        w.gap_ns,
         coalesce(e.source_function, e.module, e.name) AS place
     FROM waited AS w
     INNER JOIN events AS e ON w.rank = e.rank AND w.event_id = e.event_id
-    -- what ended last before is of the same step
-    SEMI JOIN covered AS b
-        ON
-            w.rank = b.rank AND w.reached_ns = b.end_ns
-            AND w.step IS NOT DISTINCT FROM b.step
 ),
 
 by_line AS (

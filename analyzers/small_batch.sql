@@ -111,7 +111,8 @@ sized AS (
         CASE op_name
             WHEN 'aten::mm' THEN shapes[1][1]
             WHEN 'aten::addmm' THEN shapes[2][1]
-            ELSE list_product(shapes[1][:-2])::BIGINT
+            -- the product of no sizes is NULL in DuckDB
+            ELSE if(len(shapes[1]) = 1, 1, list_product(shapes[1][:-2]))::BIGINT
         END AS m,
         CASE op_name
             WHEN 'aten::mm' THEN shapes[2][2]

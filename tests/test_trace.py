@@ -307,3 +307,32 @@ def test_metadata_view_holds_json(tmp_path: Path) -> None:
     trace = Trace.open([one_kernel(tmp_path / "t.parquet")])
     rows = trace.sql("SELECT value FROM trace_metadata WHERE key = 'devices'").to_pylist()
     assert json.loads(rows[0]["value"]) == [H100]
+
+
+def test_batches_are_the_rows_of_the_query_in_its_order(tmp_path: Path) -> None:
+    rows = [kernel(10 * number, 5) for number in range(5000)]
+    with Trace.open([write_trace(tmp_path / "t.parquet", rows)]) as trace:
+        query = "SELECT event_id FROM events WHERE start_ns >= $at ORDER BY event_id DESC"
+        batches = list(trace.batches(query, {"at": 100}, rows=2048))
+        assert max(batch.num_rows for batch in batches) <= 2048 < len(rows)
+        found = [number for batch in batches for number in batch.column(0).to_pylist()]
+        assert found == list(range(4999, 9, -1))
+        with pytest.raises(duckdb.Error):
+            list(trace.batches("SELECT nothing FROM events"))
+
+
+def test_a_sum_over_an_empty_join_is_whole_when_sorted(tmp_path: Path) -> None:
+    """DuckDB 2.0.1 keeps one byte of it, unless an optimizer of its own is off."""
+    path = write_trace(tmp_path / "t.parquet", [kernel(at * 100, at % 100) for at in range(3000)])
+    trace = Trace.open([path])
+    rows = trace.sql("""
+        SELECT third, total
+        FROM (
+            SELECT w.event_id % 3 AS third, sum(w.duration_ns)::BIGINT AS total
+            FROM work AS w
+            LEFT JOIN (FROM collectives WHERE duration_ns > 0) AS c ON w.event_id = c.event_id
+            GROUP BY third
+        )
+        ORDER BY third
+    """)
+    assert rows["total"].to_pylist() == [49_500] * 3

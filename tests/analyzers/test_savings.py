@@ -200,4 +200,4 @@ def test_the_report_has_it(open_trace: OpenTrace) -> None:
     ]  # fmt: skip
     report = run(open_trace(rows), only=["collector_pauses"])
     (combined,) = report.combined
-    assert (combined.low_ns, combined.high_ns, combined.share) == (0, 500 * US, 0.5)
+    assert (combined.low_ns, combined.high_ns, combined.share) == (0, 400 * US, 0.4)

@@ -138,7 +138,8 @@ class Judged:
 
 def judge(script: Path, only: list[str] | None = None) -> Judged:
     """Run a script in this process and judge the trace that it leaves."""
-    with _place_of_its_own():
+    with place_of_its_own():
+        gc.collect()  # garbage of earlier scripts is not this one's
         runpy.run_path(str(script), run_name="__main__")
         with Trace.open([OUTPUT]) as trace:
             spans = trace.sql("SELECT max(span_ns) AS span_ns FROM rank_spans").to_pylist()
@@ -146,7 +147,7 @@ def judge(script: Path, only: list[str] | None = None) -> Judged:
 
 
 @contextlib.contextmanager
-def _place_of_its_own() -> Iterator[None]:
+def place_of_its_own() -> Iterator[None]:
     """Scripts write where they stand, and may change what the next one would inherit."""
     before = Path.cwd()
     with TemporaryDirectory() as folder:
@@ -194,7 +195,7 @@ class Timed:
 
     def step_s(self) -> float:
         """Seconds of one run of its steps, over their number."""
-        with _place_of_its_own(), mock.patch.object(neuron_explorer, "profile", Stopwatch):
+        with place_of_its_own(), mock.patch.object(neuron_explorer, "profile", Stopwatch):
             gc.collect()
             self._names["main"]()
         return sum(Stopwatch.steps_s) / len(Stopwatch.steps_s)
