@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from neuron_explorer.errors import OutputError
-from neuron_explorer.schema import METADATA_PREFIX, arrow_schema
+from neuron_explorer.schema import METADATA_PREFIX, arrow_schema, stored_schema
 
 ROWS_A_GROUP = 1 << 16
 _DICTIONARY_BYTES = 16 << 20
@@ -62,13 +62,17 @@ class TraceWriter:
             raise self._failed(error) from error
 
     def describe(self, metadata: Mapping[str, Any]) -> None:
-        """Add file-level metadata; each value becomes JSON text."""
-        self._writer.add_key_value_metadata(
-            {
-                METADATA_PREFIX + key: json.dumps(value, sort_keys=True)
-                for key, value in metadata.items()
-            }
-        )
+        """Add file-level metadata; each value becomes JSON text.
+
+        The meaning of each column is metadata of its field as well.
+        """
+        texts = {
+            METADATA_PREFIX + key: json.dumps(value, sort_keys=True)
+            for key, value in metadata.items()
+        }
+        # source lines are long, and whoever reads them knows where they are
+        short = {key: text for key, text in texts.items() if key != f"{METADATA_PREFIX}sources"}
+        self._writer.add_key_value_metadata({"ARROW:schema": stored_schema(short)} | texts)
 
     def __exit__(
         self,

@@ -8,12 +8,12 @@ same normaliser, so a column means the same whichever way an event came.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,13 +44,28 @@ _BORDER_REACH = 1 << 16
 _NOT_A_NUMBER = r"(?i)[:,\[]\s*[-+]?(nan|inf)"
 
 
-@dataclass(frozen=True)
-class ChromeTrace:
-    """What a file held, besides the events in the reader's buffer."""
+class Reader(Protocol):
+    """Takes the tables of a file, one after the other."""
 
-    reader: TableReader
+    @property
+    def rows(self) -> int: ...
+    def append(self, table: pa.Table) -> None: ...
+    def close(self) -> None: ...
+
+
+R = TypeVar("R", bound=Reader)
+
+
+@dataclass(frozen=True)
+class Read(Generic[R]):
+    """What a file held, besides the events in the reader."""
+
+    reader: R
     header: dict[str, Any]
     truncated: bool
+
+
+ChromeTrace = Read[TableReader]
 
 
 def read_chrome(path: Path, issues: IssueLog, progress: Progress) -> ChromeTrace:
@@ -59,39 +74,62 @@ def read_chrome(path: Path, issues: IssueLog, progress: Progress) -> ChromeTrace
     Raises:
         ImportFailedError: The file is missing, empty, or holds no trace at all.
     """
+    return read_with(path, issues, progress, lambda: TableReader(EventBuffer(), issues), Normaliser)
+
+
+def read_with(
+    path: Path,
+    issues: IssueLog,
+    progress: Progress,
+    reader: Callable[[], R],
+    normaliser: Callable[[], Normaliser],
+) -> Read[R]:
+    """Read one file into a reader of the caller's, by the columns of its normaliser.
+
+    Raises:
+        ImportFailedError: The file is missing, empty, or holds no trace at all.
+    """
     try:
-        return _Reading(path, issues, progress, unescaped=False).run()
+        made = _Reading(path, issues, progress, reader(), normaliser(), unescaped=False)
+        return made.run()
     except UnescapedFileError:
         issues.clear()
-        return _Reading(path, issues, progress, unescaped=True).run()
+        return _Reading(path, issues, progress, reader(), normaliser(), unescaped=True).run()
 
 
-class _Reading:
+class _Reading(Generic[R]):
     def __init__(
-        self, path: Path, issues: IssueLog, progress: Progress, *, unescaped: bool
+        self,
+        path: Path,
+        issues: IssueLog,
+        progress: Progress,
+        reader: R,
+        normaliser: Normaliser,
+        *,
+        unescaped: bool,
     ) -> None:
         self._path, self._issues, self._progress = path, issues, progress
         self._unescaped = unescaped
-        self._reader = TableReader(EventBuffer(), issues)
-        self._normaliser = Normaliser()
+        self._reader = reader
+        self._normaliser = normaliser
 
-    def run(self) -> ChromeTrace:
+    def run(self) -> Read[R]:
         try:
             with closing(self._normaliser), open_source(self._path, self._issues) as source:
                 return self._read(source)
         except BaseException:
-            self._reader.buffer.close()
+            self._reader.close()
             raise
 
-    def _read(self, source: ByteSource) -> ChromeTrace:
+    def _read(self, source: ByteSource) -> Read[R]:
         self._progress.start(f"reading {self._path.name}", source.size)
         scanner = EventScanner(self._issues, unescaped=self._unescaped)
         for table in ahead(self._tables(source, scanner)):
             self._reader.append(table)
-            self._progress.update(source.position, self._reader.buffer.rows)
+            self._progress.update(source.position, self._reader.rows)
         self._progress.finish()
         truncated = source.truncated or scanner.truncated
-        return ChromeTrace(self._reader, scanner.header, truncated)
+        return Read(self._reader, scanner.header, truncated)
 
     def _tables(self, source: ByteSource, scanner: EventScanner) -> Iterator[pa.Table]:
         pieces = self._events(_pieces(source), scanner)

@@ -59,6 +59,7 @@ KINDS: dict[str, str] = {
     "queue_events_dropped": "Events of hardware queues that their source says it lost.",
     "queue_events_reversed": "Events of hardware queues that end before they begin.",
     "queue_events_outside": "Events of hardware queues that began before the recording or after.",
+    "rows_missing": "Rows that a file of `neuron-explorer export` should hold, and does not.",
 }
 """Every kind the readers of Chrome traces and a capture report, with its meaning."""
 
@@ -117,6 +118,7 @@ ACTIONS: dict[str, str] = {
     "queue_events_dropped": "all others were kept",
     "queue_events_reversed": "kept, duration unknown",
     "queue_events_outside": "kept at the time their source gives them",
+    "rows_missing": "links to them are unknown; export the trace again",
 }
 """What is done about each kind, unless the place that reports it knows better."""
 

@@ -181,6 +181,9 @@ def _query(*, keep_all: bool) -> str:
     """
 
 
+_MALFORMED = (duckdb.InvalidInputException, duckdb.ConversionException)
+
+
 class Normaliser:
     """One DuckDB connection that turns documents into Arrow tables."""
 
@@ -206,7 +209,8 @@ class Normaliser:
         self._connection.register("documents", pa.Table.from_batches(batches))
         try:
             table: pa.Table = self._connection.sql(self._query).to_arrow_table()
-        except (duckdb.InvalidInputException, duckdb.ConversionException):
+        except (*_MALFORMED, UnicodeDecodeError):
+            # the latter: what DuckDB quotes of the document in its message ends inside a character
             return None
         finally:
             self._connection.unregister("documents")

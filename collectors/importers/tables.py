@@ -73,6 +73,14 @@ class TableReader:
         self._unknown: dict[int, str] = {}
         self._correlations = Interner()
 
+    @property
+    def rows(self) -> int:
+        return self.buffer.rows
+
+    def close(self) -> None:
+        """Drop what was read."""
+        self.buffer.close()
+
     def append(self, table: pa.Table) -> None:
         names = self.buffer.names
         phase = self._phases.codes(table["ph"])

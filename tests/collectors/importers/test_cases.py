@@ -50,7 +50,10 @@ def imported(folder: Path, data: bytes | str, name: str = "trace.json") -> Impor
 
 
 def trace(events: Iterable[Row | str], **header: object) -> str:
-    texts = [event if isinstance(event, str) else json.dumps(event) for event in events]
+    texts = [
+        event if isinstance(event, str) else json.dumps(event, ensure_ascii=False)
+        for event in events
+    ]
     beside = "".join(f'"{key}": {json.dumps(value)}, ' for key, value in header.items())
     return "{" + beside + '"traceEvents": [' + ", ".join(texts) + "]}"
 
@@ -122,6 +125,15 @@ def test_b05_names_lost_by_the_exporter(tmp_path: Path) -> None:
     lost = [host("user_annotation", "unknown", ts, 1) for ts in (1, 3)]
     assert imported(tmp_path, trace(lost)).issues == {"names_lost": 2}
     assert imported(tmp_path, trace(lost[:1])).issues == {}
+
+
+@pytest.mark.parametrize("lead", ["", "x", "xx"])
+def test_b05_names_in_any_script_at_the_end_of_a_file(tmp_path: Path, lead: str) -> None:
+    # what ends the list is no event, and the parser's complaint about it quotes what is around it
+    names = [lead + "核心" * 100, lead + "é" * 200]
+    found = imported(tmp_path, trace([host("cpu_op", name, 1, 1) for name in names]))
+    assert [row["name"] for row in found.rows] == names
+    assert found.issues == {}
 
 
 @pytest.mark.parametrize("word", ["inf", "-Infinity", "nan", "NaN", "Infinity", "-nan(ind)"])
