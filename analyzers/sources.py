@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from neuron_explorer.disk_sources import source_bytes
 from neuron_explorer.trace import Trace
 
 
@@ -36,13 +36,18 @@ class SourceTexts:
             text = lines[number - 1] if 0 < number <= len(lines) else None
         return None if text is None else text.strip()
 
+    def known(self, file: str) -> frozenset[str]:
+        """Every line of the file that the trace or the disk has, without its indent."""
+        recorded = self._files.get(file) or {}
+        lines = [*recorded.get("lines", {}).values()]
+        return frozenset(
+            text.strip() for text in (*lines, *_lines_on_disk(file, recorded.get("sha256")))
+        )
+
 
 @lru_cache(maxsize=64)
 def _lines_on_disk(file: str, sha256: str | None) -> tuple[str, ...]:
-    path = Path(file)
-    if sha256 is None or not path.is_file():
-        return ()
-    content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != sha256:
+    content = None if sha256 is None else source_bytes(file)
+    if content is None or hashlib.sha256(content).hexdigest() != sha256:
         return ()
     return tuple(content.decode("utf-8", errors="replace").splitlines())

@@ -194,6 +194,15 @@ def test_unknown_bytes_stay_unknown(tmp_path: Path) -> None:
     assert found["bytes"] is None
 
 
+@pytest.mark.parametrize("unknown", [{"read_bytes": None}, {"write_bytes": None}])
+def test_a_link_of_unknown_bytes_says_so(tmp_path: Path, unknown: dict[str, object]) -> None:
+    first, second = (unknown, {}) if "write_bytes" in unknown else ({}, unknown)
+    rows = chained(fusable(0, **first), fusable(1, **second))
+    with Trace.open([write_trace(tmp_path / "t.parquet", rows)]) as trace:
+        (link,) = trace.sql("SELECT read_back_bytes FROM chain_links").to_pylist()
+    assert link["read_back_bytes"] is None
+
+
 @settings(max_examples=15)
 @given(st.lists(st.tuples(st.integers(1, 10**9), st.integers(0, 10**9)), min_size=2, max_size=8))
 def test_no_more_is_saved_than_lies_between_first_input_and_last_output(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from neuron_explorer import __version__
-from neuron_explorer.cli import asking, chips, recording, traces
+from neuron_explorer.cli import agents, asking, chips, comparing, exporting, recording, traces
 from neuron_explorer.cli.options import PROGRAM
 from neuron_explorer.errors import ExitCode, NeuronExplorerError
 
@@ -29,7 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 # in the order of the help page
-for each in (traces, asking, chips, recording):
+for each in (traces, comparing, asking, exporting, agents, chips, recording):
     app.add_typer(each.commands)
 
 
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the only place that turns errors into words and exit codes."""
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
-        code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
+        code = _run(arguments)
     except NeuronExplorerError as error:
         return _failed(error.exit_code, str(error), error.hint)
     except _CommandLineError as error:
@@ -53,6 +53,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if code == ExitCode.INTERRUPTED:
         return _failed(ExitCode.INTERRUPTED, "interrupted")
     return int(code or ExitCode.OK)
+
+
+def _run(arguments: Sequence[str]) -> int | None:
+    """The command's own exit code; a reader that left is an error again, not typer's exit 1."""
+    try:
+        code: int | None = app(arguments, prog_name=PROGRAM, standalone_mode=False)
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None
+        raise
+    return code
 
 
 def _show_version(asked: bool) -> None:  # noqa: FBT001  typer calls it so

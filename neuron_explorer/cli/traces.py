@@ -19,8 +19,10 @@ from neuron_explorer.cli.options import (
     examples,
 )
 from neuron_explorer.commands.choices import (
+    FindingsFormat,
     Format,
     analyzer_names,
+    findings_format,
     report_format,
     thresholds,
 )
@@ -103,7 +105,9 @@ def info(
     epilog=examples(
         "analyze trace.json.gz",
         "analyze traces/ -o comment.md",
+        "analyze trace.parquet -o report.html",
         "analyze trace.parquet --device trn2 --json",
+        "analyze trace.parquet --fail-on critical,graph_breaks",
         "analyze trace.parquet --param device_idle.min_idle_share=0.1",
     )
 )
@@ -116,17 +120,28 @@ def analyze(  # noqa: PLR0913  one parameter an option
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(min=0, help="Findings to show; 0 = all. Default: 10, in JSON all."),
+        typer.Option(
+            min=0, help="Findings to show; 0 = all. Default: 10, in HTML 25, in JSON all."
+        ),
     ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option(metavar="ANALYZER.NAME=VALUE", help="Set a threshold; repeatable."),
     ] = None,
-    form: Form = None,
+    form: Annotated[
+        FindingsFormat | None, typer.Option("--format", help="How to write it; default: text.")
+    ] = None,
     json: Json = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write to a file; .json and .md set the format."),
+        typer.Option("--output", "-o", help="To a file; .json, .md and .html set the format."),
+    ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SEVERITY|ANALYZER[,..]",
+            help="Exit 4 on such a finding, or a more severe one; repeatable.",
+        ),
     ] = None,
     raw: Raw = False,
     quiet: Quiet = False,
@@ -137,10 +152,12 @@ def analyze(  # noqa: PLR0913  one parameter an option
     """
     from neuron_explorer.commands.analyze import Request
     from neuron_explorer.commands.analyze import analyze as run
+    from neuron_explorer.commands.gates import finding_gate
 
-    chosen = report_format(form, json=json, output=output)
+    chosen = findings_format(form, json=json, output=output)
     names, params = analyzer_names(only or []), thresholds(param or [])
-    return run(Request(files, device, raw, names, params, limit, chosen, output, quiet))
+    gate = finding_gate(fail_on or [], names)
+    return run(Request(files, device, raw, names, params, limit, chosen, output, quiet, gate))
 
 
 @commands.command(
@@ -194,6 +211,7 @@ def verify(  # noqa: PLR0913  one parameter an option
     epilog=examples(
         "tui trace.parquet",
         "tui trace.json.gz --device h100-sxm",
+        "tui base.parquet --compare new.parquet",
         "tui trace.parquet --screenshot source -o source.svg --size 140x45",
     )
 )
@@ -202,6 +220,12 @@ def tui(  # noqa: PLR0913  one parameter an option
     *,
     device: Chip = None,
     raw: Raw = False,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--compare", metavar="FILE", help="A later trace of the same program; repeatable."
+        ),
+    ] = None,
     light: Annotated[bool, typer.Option("--light", help="Dark on light.")] = False,
     screenshot: Annotated[
         str | None,
@@ -224,4 +248,5 @@ def tui(  # noqa: PLR0913  one parameter an option
     """
     from neuron_explorer.commands.tui import Look, screen_size, show
 
-    return show(Look(files, device, raw, screenshot, output, screen_size(size), light))
+    others = tuple(compare or ())
+    return show(Look(files, device, raw, screenshot, output, screen_size(size), light, others))

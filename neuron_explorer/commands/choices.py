@@ -17,12 +17,32 @@ class Format(StrEnum):
     MD = "md"
 
 
+class FindingsFormat(StrEnum):
+    """How findings are written."""
+
+    TEXT = "text"
+    JSON = "json"
+    MD = "md"
+    HTML = "html"
+
+
 class RowFormat(StrEnum):
     """How the rows of a query are written."""
 
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
+
+
+class Target(StrEnum):
+    """What `export` writes a trace as."""
+
+    PERFETTO = "perfetto"
+    CHROME = "chrome"
+    CSV = "csv"
+    SPEEDSCOPE = "speedscope"
+    SARIF = "sarif"
+    OTLP = "otlp-json"
 
 
 _ONE = "--json is short for --format json"
@@ -41,6 +61,23 @@ def report_format(form: Format | None, *, json: bool, output: Path | None = None
         return Format.JSON
     suffix = "" if output is None else output.suffix
     return form or _BY_SUFFIX.get(suffix, Format.TEXT)
+
+
+def findings_format(
+    form: FindingsFormat | None, *, json: bool, output: Path | None = None
+) -> FindingsFormat:
+    """The same for findings, which can be a page too.
+
+    Raises:
+        UsageError: `--json` beside another format.
+    """
+    if form is FindingsFormat.HTML and json:
+        raise UsageError("--json and --format html exclude each other", hint=_ONE)
+    page = form is None and not json and output is not None and output.suffix in {".html", ".htm"}
+    if form is FindingsFormat.HTML or page:
+        return FindingsFormat.HTML
+    plain = None if form is None else Format(form)
+    return FindingsFormat(report_format(plain, json=json, output=output))
 
 
 def row_format(form: RowFormat | None, *, json: bool) -> RowFormat:

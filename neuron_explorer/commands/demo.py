@@ -7,7 +7,7 @@ from pathlib import Path
 from neuron_explorer.collectors.capture.calibrate import calibrate
 from neuron_explorer.commands.analyze import Request, analyze
 from neuron_explorer.commands.capturing import capture_module
-from neuron_explorer.commands.choices import Format
+from neuron_explorer.commands.choices import FindingsFormat, Format
 from neuron_explorer.devices import cpu_chip
 from neuron_explorer.errors import ExitCode, TraceError, UsageError
 from neuron_explorer.reports import console
@@ -35,7 +35,7 @@ def show_demo(output: Path, form: Format, *, quiet: bool) -> ExitCode:
     if device == "cpu":
         _measure_roof(quiet=quiet)
     _say(f"wrote {output}", quiet=quiet)
-    return analyze(Request([str(output)], form=form, quiet=quiet))
+    return analyze(Request([str(output)], form=FindingsFormat(form), quiet=quiet))
 
 
 def _keep_other_files(output: Path) -> None:

@@ -31,6 +31,16 @@ def duration(ns: float | None) -> str:
     return f"{digits(ns / size)} {unit}"
 
 
+def signed_duration(ns: float | None) -> str:
+    """`+12.3 ms`: a difference."""
+    return UNKNOWN if ns is None else f"{'+' if ns >= 0 else '-'}{duration(abs(ns))}"
+
+
+def signed_share(part: float | None) -> str:
+    """`+14.7 %`: a difference over what it is a part of."""
+    return UNKNOWN if part is None else f"{part * 100:+,.1f} %"
+
+
 def duration_range(low_ns: float | None, high_ns: float | None) -> str:
     """`0.80-1.92 ms`: both ends in one unit; one number where they read the same."""
     if low_ns is None or high_ns is None:

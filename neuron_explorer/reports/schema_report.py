@@ -8,13 +8,22 @@ from dataclasses import asdict
 from rich.console import RenderableType
 from rich.text import Text
 
+from neuron_explorer.analyzers import analyzers
 from neuron_explorer.errors import UsageError
 from neuron_explorer.reports import console, formats, json_report, layout
-from neuron_explorer.reports.reference import Reference, TableDoc, Vocabulary, reference
+from neuron_explorer.reports.reference import (
+    Reference,
+    TableDoc,
+    Vocabulary,
+    metrics,
+    reference,
+)
 from neuron_explorer.reports.tables import Table, table_markdown
 from neuron_explorer.schema import SCHEMA_VERSION
 
 SCHEMA_SCHEMA = "neuron_explorer.schema/1"
+METRICS_SCHEMA = "neuron_explorer.metrics/1"
+ANALYZERS_SCHEMA = "neuron_explorer.analyzers/1"
 
 
 def chosen(name: str | None) -> Reference:
@@ -47,8 +56,9 @@ def schema_markdown(name: str | None) -> str:
     found = chosen(name)
     sections = []
     for table in found.tables:
-        rows = [[c.name, c.type, c.unit, c.doc] for c in table.columns]
-        sections.append(_section(table, Table(["name", "type", "unit", "meaning"], rows)))
+        rows = [[c.name, c.type, c.unit, c.doc, c.references] for c in table.columns]
+        columns = ["name", "type", "unit", "meaning", "references"]
+        sections.append(_section(table, Table(columns, rows)))
     for words in found.vocabularies:
         rows = [[term.name, _value(term.value), term.doc] for term in words.terms]
         sections.append(_section(words, Table(["name", "value", "meaning"], rows)))
@@ -58,13 +68,41 @@ def schema_markdown(name: str | None) -> str:
 def schema_json(name: str | None) -> str:
     """Every table with every column, and a list of terms under the name of each vocabulary."""
     found = chosen(name)
-    told: dict[str, object] = {"schema": SCHEMA_SCHEMA, "schema_version": SCHEMA_VERSION}
+    told: dict[str, object] = {
+        "schema": SCHEMA_SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "rules": list(found.rules),
+    }
     for words in found.vocabularies:
         told[words.name] = [asdict(term) for term in words.terms]
     return json_report.dump(told | {"tables": [asdict(table) for table in found.tables]})
 
 
+def metrics_json() -> str:
+    """What each metric means, and how to compute it."""
+    return json_report.dump({"schema": METRICS_SCHEMA, "metrics": list(metrics())})
+
+
+def analyzers_json() -> str:
+    """Every analyzer with the question it answers, its needs and its thresholds."""
+    listed = [
+        {
+            "id": each.id,
+            "title": each.title,
+            "question": " ".join(each.question.split()),
+            "needs": list(each.needs),
+            "thresholds": {name: asdict(param) for name, param in each.params.items()},
+        }
+        for each in analyzers().values()
+    ]
+    return json_report.dump({"schema": ANALYZERS_SCHEMA, "analyzers": listed})
+
+
 def _contents(found: Reference) -> Iterator[RenderableType]:
+    yield Text("rules", style="bold")
+    for rule in found.rules:
+        yield layout.hanging(Text("  "), layout.text(rule), 2)
+    yield Text()
     yield Text(f"tables, schema {SCHEMA_VERSION}", style="bold")
     yield layout.pairs([(table.name, layout.text(table.doc)) for table in found.tables], 2)
     yield layout.heading("words")
@@ -87,10 +125,13 @@ def _pages(found: Reference) -> Iterator[RenderableType]:
 def _table(table: TableDoc) -> Iterator[RenderableType]:
     yield Text(table.name, style="bold")
     yield layout.indent(layout.text(table.doc), 2)
+    if table.key:
+        yield layout.indent(layout.text(f"One row for each {', '.join(table.key)}.", "dim"), 2)
     rows = []
     for column in table.columns:
         kind = ", ".join(filter(None, (column.type, column.unit)))
-        rows.append((column.name, layout.line((f"{kind}  ", "cyan"), column.doc)))
+        leads = f" -> {column.references}" if column.references else ""
+        rows.append((column.name, layout.line((f"{kind}  ", "cyan"), column.doc, (leads, "dim"))))
     yield layout.pairs(rows, 2)
 
 

@@ -2,6 +2,7 @@
 -- doc = """Stretches in which at least one device of a rank worked, disjoint and in order. Busy
 -- time up to any moment t is before_ns + least(t, end_ns) - start_ns of the last row with
 -- start_ns <= t (ASOF JOIN), or 0; that within a window is the difference of its two ends."""
+-- key = ["rank", "start_ns"]
 -- materialize = true
 --
 -- [columns]

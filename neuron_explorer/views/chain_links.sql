@@ -1,6 +1,7 @@
 -- +++
 -- doc = """Pairs of eager ops, one right after the other on a queue, of which the second takes what
 -- the first made: fused into one kernel, the tensor between them stays in registers."""
+-- key = ["rank", "device", "queue", "place"]
 -- materialize = true
 --
 -- [columns]
@@ -14,7 +15,7 @@
 -- consumer = "Its name."
 -- via = "shape: shape and dtype match; pad: both are parts of one padding op."
 -- written_bytes = "Bytes that the producer would not write; NULL where unknown (bytes)."
--- overwritten_bytes = "Part of them that nobody can read, since the consumer writes over it."
+-- overwritten_bytes = "Part of them that nobody can read: the consumer writes over it (bytes)."
 -- read_back_bytes = "Bytes that the consumer would not read; NULL where unknown (bytes)."
 -- +++
 -- A trace does not say which tensor an op read, only its shape and dtype, so a link is inferred.
@@ -103,7 +104,8 @@ SELECT
     'shape' AS via,
     made_bytes AS written_bytes,
     0::BIGINT AS overwritten_bytes,
-    least(made_bytes, read_bytes) AS read_back_bytes
+    if(made_bytes IS NULL OR read_bytes IS NULL, NULL, least(made_bytes, read_bytes))
+        AS read_back_bytes
 FROM pairs
 WHERE
     both_fit AND differ AND in_one_step AND shape_fits AND coalesce(read_bytes, 1) > 0
@@ -120,8 +122,10 @@ SELECT
     consumer_id,
     consumer,
     'pad' AS via,
-    least(made_bytes, write_bytes) AS written_bytes,
-    least(made_bytes, write_bytes) AS overwritten_bytes,
+    if(made_bytes IS NULL OR write_bytes IS NULL, NULL, least(made_bytes, write_bytes))
+        AS written_bytes,
+    if(made_bytes IS NULL OR write_bytes IS NULL, NULL, least(made_bytes, write_bytes))
+        AS overwritten_bytes,
     0::BIGINT AS read_back_bytes
 FROM pairs
 WHERE both_fit AND in_one_step AND pad_id = producer_pad_id

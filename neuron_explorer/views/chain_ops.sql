@@ -1,6 +1,7 @@
 -- +++
 -- doc = """Ops of each chain with the bytes that each of them would not move if the chain were one
 -- kernel."""
+-- key = ["rank", "chain_id", "place"]
 -- materialize = true
 --
 -- [columns]
@@ -17,7 +18,7 @@
 -- device_time_ns = "Sum of their durations (ns)."
 -- bytes = "Bytes that it moves (bytes)."
 -- bytes_saved = "Part of them that a fused kernel would not move (bytes)."
--- sure_bytes = "Part of that which no other reader can need: what a backward may need is kept."
+-- sure_bytes = "Part of that which nobody else can need: what a backward may need stays (bytes)."
 -- most_bytes = "All of it if the chain read each of its inputs once, as one kernel does (bytes)."
 -- continues = "Whether it takes what the op before it made: all ops but the first."
 -- disappears = "Whether a longer op of the chain stands for it once they are one kernel."

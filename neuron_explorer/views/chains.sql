@@ -1,6 +1,7 @@
 -- +++
 -- doc = """Runs of two or more eager ops on one queue that a compiler would fuse into one kernel:
 -- each op takes what the one before it made (see `chain_links`)."""
+-- key = ["rank", "chain_id"]
 -- materialize = true
 --
 -- [columns]

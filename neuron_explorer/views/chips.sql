@@ -1,5 +1,6 @@
 -- +++
 -- doc = "Every chip that this program has figures for."
+-- key = ["chip"]
 --
 -- [columns]
 -- chip = "Name, as `--device` takes it."

@@ -1,5 +1,6 @@
 -- +++
 -- doc = "Communication between ranks: as the devices ran it, or the host's threads (gloo, MPI)."
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]

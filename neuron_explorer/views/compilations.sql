@@ -3,6 +3,7 @@
 -- programs that a device built for itself, as eager mode on Neuron does for each op. A
 -- recording by `profile()` has all of it since the process began to listen, so some rows are older
 -- than the window; an imported trace has only compilations and guard checks, without the rest."""
+-- key = ["rank", "event_id"]
 --
 -- [columns]
 -- event_id = "Event."

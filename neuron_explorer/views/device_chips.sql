@@ -1,6 +1,7 @@
 -- +++
 -- doc = """Which chip each device of the trace is, as far as its properties tell. A device of a dry
 -- run is none, whatever `--device` says: its measured times are those of this machine."""
+-- key = ["rank", "device"]
 -- materialize = true
 --
 -- [columns]

@@ -1,5 +1,6 @@
 -- +++
 -- doc = "How busy each device was."
+-- key = ["rank", "device"]
 --
 -- [columns]
 -- rank = "Distributed rank."

@@ -1,6 +1,7 @@
 -- +++
 -- doc = """What of each unit of work nothing else on its device covers: time that is gone from the
 -- device when the unit is. Collectives of host threads are units of a rank without a device."""
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]

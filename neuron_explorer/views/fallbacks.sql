@@ -2,6 +2,7 @@
 -- doc = """Ops that a PrivateUse1 device (neuron and others) handed to the CPU: inputs are copied
 -- to the host, the op runs there, outputs are copied back. Only for ranks whose trace names such
 -- a device: on every other device it does not apply and has no row."""
+-- key = ["rank", "op_name", "source_file", "source_line", "device", "recognised_by"]
 --
 -- [columns]
 -- rank = "Distributed rank."

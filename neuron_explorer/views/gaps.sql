@@ -1,5 +1,6 @@
 -- +++
 -- doc = "Stretches in which no queue of a device worked, between its first and last unit of work."
+-- key = ["rank", "device", "start_ns"]
 --
 -- [columns]
 -- rank = "Distributed rank."

@@ -1,11 +1,13 @@
 -- +++
 -- doc = """Is this trace fit to be judged? One row a check and rank. bad: figures drawn from it
 -- would mislead; warn: part of the answers is missing, and the message says what gives them."""
+-- key = ["rank", "check_name"]
 -- materialize = true
 --
 -- [columns]
 -- rank = "Distributed rank."
--- check_name = "What was looked at."
+-- check_name = """What was looked at: events, truncated, unreadable, dropped, device_events,
+-- device_time_lost, launch_links, cost_coverage, worked_steps, raw_time, names, shapes, sources."""
 -- status = "ok, warn or bad."
 -- value = "What was found; NULL where it does not apply."
 -- threshold = "Where the status changes."

@@ -2,6 +2,7 @@
 -- doc = """Reads of a DataLoader and collections of Python's garbage collector inside the span of
 -- their rank (see `rank_spans`), each with how long the devices stood still meanwhile. What a
 -- loader reads from another one counts once, at the outer read."""
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]

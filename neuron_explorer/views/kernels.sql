@@ -1,5 +1,6 @@
 -- +++
 -- doc = "Work summed up by name, without what only a compilation caused."
+-- key = ["rank", "device", "name", "family"]
 --
 -- [columns]
 -- rank = "Distributed rank."

@@ -1,6 +1,7 @@
 -- +++
 -- doc = """What a timeline draws below one another: a lane for each queue of a device, and one for
 -- each thread and sort of host event."""
+-- key = ["rank", "lane"]
 -- materialize = true
 --
 -- [columns]

@@ -1,5 +1,6 @@
 -- +++
 -- doc = "Runtime calls that put work on a device, with the work they put there."
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]

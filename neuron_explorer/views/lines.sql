@@ -1,6 +1,7 @@
 -- +++
 -- doc = """Time, bytes and arithmetic by source line of the model, compilations left out.
 -- A compiled kernel counts at the line that most of it comes from."""
+-- key = ["rank", "source_file", "source_line"]
 --
 -- [columns]
 -- rank = "Distributed rank."

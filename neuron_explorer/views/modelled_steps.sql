@@ -2,6 +2,7 @@
 -- doc = """Training steps of a dry run as the modelled device would run them, and what happened in
 -- each. Modelled times only, beside counts; measured times of the same steps are in `steps`. One
 -- row with the step NULL holds what belongs to no step: the whole capture where none is marked."""
+-- key = ["rank", "step"]
 --
 -- [columns]
 -- rank = "Distributed rank."

@@ -2,6 +2,7 @@
 -- doc = """Work of hardware queues that carries modelled times: what a dry run says it would take
 -- on the chip. Nothing here is measured, and no other view but `modelled_steps` reads it. Times are
 -- on the modelled device's own timeline, which begins at 0 with the dry run."""
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]

@@ -1,6 +1,7 @@
 -- +++
 -- doc = """Ops that the model's code, or the autograd engine, calls itself: those that run inside
 -- no other op, in order on their thread. All work of the ops inside them is theirs."""
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]

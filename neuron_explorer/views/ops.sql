@@ -1,6 +1,7 @@
 -- +++
 -- doc = """Framework operators, with their own time, their time on the device and their cost.
 -- What ran only for a compilation is left out; of an op around one, its time is."""
+-- key = ["rank", "event_id"]
 --
 -- [columns]
 -- event_id = "Event of this op; unique within a rank."

@@ -1,6 +1,7 @@
 -- +++
 -- doc = """Ops in the order in which their work ran on a queue: what `chain_links` and `chains`
 -- compare. Work without an op stands for itself; one with work on two queues has two rows."""
+-- key = ["rank", "device", "queue", "place"]
 -- materialize = true
 --
 -- [columns]

@@ -1,5 +1,6 @@
 -- +++
 -- doc = "How busy each hardware queue was."
+-- key = ["rank", "device", "queue"]
 --
 -- [columns]
 -- rank = "Distributed rank."

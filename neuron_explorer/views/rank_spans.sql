@@ -1,5 +1,6 @@
 -- +++
 -- doc = "What the times of a rank are a part of: all its steps, or else all that was recorded."
+-- key = ["rank"]
 -- materialize = true
 --
 -- [columns]

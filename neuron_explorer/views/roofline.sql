@@ -4,6 +4,7 @@
 -- overhead: neither explains much; communication: a collective; copy: a transfer over the link to
 -- the host or a peer, which has no floor here; unknown: cost or chip are not known. What only a
 -- compilation caused is left out."""
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]

@@ -1,6 +1,7 @@
 -- +++
 -- doc = """Compilations that happened again because a shape changed, each at the line where the
 -- shape comes in: the call of the outermost module around it, else its own line."""
+-- key = ["rank", "event_id"]
 --
 -- [columns]
 -- event_id = "Event."

@@ -1,5 +1,6 @@
 -- +++
 -- doc = "Every event that lasted, in the lane it is drawn in: what a timeline pans and zooms over."
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]

@@ -3,6 +3,7 @@
 -- launches and less work of the host do; mixed: both, each in its part; unknown: launches were not
 -- recorded. A rank without a device is bound by its ops: device. Without steps the rank has one
 -- row, for all that was recorded."""
+-- key = ["rank", "step"]
 -- materialize = true
 --
 -- [columns]

@@ -1,5 +1,6 @@
 -- +++
 -- doc = "Training steps (`ProfilerStep#n`) on the host, and what the devices did meanwhile."
+-- key = ["rank", "step"]
 -- materialize = true
 --
 -- [columns]

@@ -1,5 +1,6 @@
 -- +++
 -- doc = "Calls in which the host waits for a device. Each wait counts once, at its outermost call."
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]

@@ -1,5 +1,6 @@
 -- +++
 -- doc = "Every number that a judgement in a view turns on, in one place."
+-- key = ["name"]
 -- materialize = true
 --
 -- [columns]

@@ -1,6 +1,7 @@
 -- +++
 -- doc = """The busy time of each device cut into disjoint pieces. Where units of work overlap, the
 -- time belongs to the one that began first, so `busy_ns` adds up to the union of the intervals."""
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]

@@ -1,5 +1,6 @@
 -- +++
 -- doc = "What each file says of its capture, as JSON."
+-- key = ["rank", "file", "key"]
 --
 -- [columns]
 -- rank = "Rank that the file's facts are filed under."

@@ -1,6 +1,7 @@
 -- +++
 -- doc = """Every event that lasted, with the queue or thread and the track there that it is drawn
 -- in. Rows that only mark a moment are left out."""
+-- key = ["rank", "event_id"]
 --
 -- [columns]
 -- rank = "Distributed rank."

@@ -3,6 +3,7 @@
 -- A rank without any hardware row shows its leaf framework ops instead, on device `cpu`. Rows whose
 -- start or duration is unknown stay in `events` and are in no total. Hardware work that only a
 -- compilation caused (it tries out kernels) has the phase `compile`; such ops are none."""
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]

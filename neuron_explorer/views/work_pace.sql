@@ -3,6 +3,7 @@
 -- the unit is. device: it is, since the host waits for the device next, or the program ends; host:
 -- the device runs dry next and waits for a launch, which would come no sooner; unknown: launches
 -- were not recorded. Where the rank has no device the ops themselves are the program: device."""
+-- key = ["rank", "event_id"]
 -- materialize = true
 --
 -- [columns]
