@@ -52,12 +52,19 @@ _SCALAR_REFUSED = frozenset(
         "json_deserialize_sql",
         "json_execute_serialized_sql",
         "nextval",
+        "pg_sleep",
         "setseed",
         "setval",
         "sleep_ms",
         "write_log",
     ]
 )
+# The catalog describes the views, which is welcome; this view of it holds the configuration.
+_TABLES_REFUSED = frozenset(["pg_settings"])
+
+_LONGEST = 200_000
+"""Characters of a query: reading a longer one takes longer than any question is worth."""
+
 _COMMENT = r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
 _EXPLAIN = re.compile(rf"{_COMMENT}EXPLAIN{_COMMENT}(?:ANALYZE\b)?", re.IGNORECASE | re.DOTALL)
 _FETCH_ROWS = 2_048
@@ -146,20 +153,30 @@ def check_statement(text: str) -> str:
     Raises:
         QueryError: There is none, more than one, or one that may do more than read the views.
     """
+    if len(text) > _LONGEST:
+        raise _refused(f"text of {len(text):,} characters")
     try:
         found = duckdb.extract_statements(text)
     except (duckdb.Error, UnicodeError) as error:
         raise QueryError(f"query cannot be parsed: {_message(error)}", hint=_FORM) from error
     if len(found) != 1:
         raise QueryError(f"query must be one statement, this is {len(found)}", hint=_FORM)
-    kind, statement = found[0].type, found[0].query
+    kind, statement = _kind(found[0]), found[0].query
     if kind == duckdb.StatementType.EXPLAIN:
         _check_explained(statement)
     elif kind == duckdb.StatementType.SELECT:
         _check_tree(statement)
     else:
-        raise _refused(f"{kind.name} statement")
+        raise _refused(f"{kind.name} statement" if kind else "such a statement")
     return statement
+
+
+def _kind(statement: duckdb.Statement) -> duckdb.StatementType | None:
+    """What sort it is; None for those that DuckDB knows and its Python module does not."""
+    try:
+        return statement.type
+    except ValueError:
+        return None
 
 
 def _check_explained(statement: str) -> None:
@@ -197,6 +214,8 @@ def _check_node(node: dict[str, object]) -> None:
             raise _refused(f"table function {name}()")
     if str(node.get("function_name", "")).lower() in _SCALAR_REFUSED:
         raise _refused(f"function {node['function_name']}()")
+    if kind == "BASE_TABLE" and str(node.get("table_name", "")).lower() in _TABLES_REFUSED:
+        raise _refused(f"table {node['table_name']}")
 
 
 def _nodes(tree: object) -> Iterator[dict[str, object]]:

@@ -74,6 +74,12 @@ class Sandbox:
                 self._end()  # dead, bloated, or with an answer still to come
                 raise
 
+    def cancel(self) -> None:
+        """End the query that runs now, from another thread; the next one gets a new process."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
     def close(self) -> None:
         """End the process, if there is one."""
         with self._lock:

@@ -6,6 +6,8 @@ descriptions inside each Parquet file all derive from `COLUMNS`.
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -194,6 +196,18 @@ def arrow_schema() -> pa.Schema:
             for c in COLUMNS
         ]
     )
+
+
+def stored_schema(metadata: Mapping[str, str]) -> str:
+    """What a file keeps of the schema under `ARROW:schema`, where readers of Parquet look for it.
+
+    Names and texts are plain there: a reader of its own has no use for our dictionaries. pyarrow
+    takes the file's metadata from here too, where it is, and looks nowhere else.
+    """
+    plain = {_TEXT: pa.string()}
+    fields = [field.with_type(plain.get(field.type, field.type)) for field in arrow_schema()]
+    kept = pa.schema(fields).with_metadata({**metadata})
+    return base64.b64encode(kept.serialize().to_pybytes()).decode()
 
 
 def column_docs() -> list[dict[str, str]]:

