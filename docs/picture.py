@@ -44,13 +44,17 @@ def page(trace: Path, options: Sequence[str]) -> str:
 
 
 def draw(trace: Path, options: Sequence[str]) -> None:
-    """Write the picture: no web fonts of a server, no blanks that some viewers swallow."""
+    """Write the picture."""
     console = Console(record=True, width=WIDTH, file=io.StringIO())
     command = " ".join(["neuron-explorer analyze", trace.name, *options])
     console.print(Text.assemble(("$ ", "dim"), command), Text.from_ansi(page(trace, options)))
     svg = console.export_svg(title="neuron-explorer", theme=MONOKAI, unique_id="analyze")
-    svg = _INDENTED.sub(_shifted, _FONT_RULES.sub("", svg))
-    PICTURE.write_text(svg, encoding="utf-8", newline="\n")
+    PICTURE.write_text(plain_svg(svg), encoding="utf-8", newline="\n")
+
+
+def plain_svg(svg: str) -> str:
+    """Without the web fonts of a server, and without blanks that some viewers swallow."""
+    return _INDENTED.sub(_shifted, _FONT_RULES.sub("", svg))
 
 
 def _shifted(text: re.Match[str]) -> str:

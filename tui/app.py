@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,27 +16,30 @@ from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
 from textual.screen import Screen
 
-from neuron_explorer.analyzers import Report, analyzers, run
-from neuron_explorer.analyzers.runner import rank_findings
+from neuron_explorer.errors import UsageError
 from neuron_explorer.loading import load
-from neuron_explorer.reports.overview import Overview, overview
 from neuron_explorer.trace import Trace
-from neuron_explorer.tui.asking import Asking
-from neuron_explorer.tui.data import Ask, Questions
+from neuron_explorer.tui.data import Ask, Questions, one_line
+from neuron_explorer.tui.editor import editor_command, run_in_terminal
 from neuron_explorer.tui.help import HelpScreen
 from neuron_explorer.tui.ink import Ink
-from neuron_explorer.tui.opening import Import, OpeningScreen
+from neuron_explorer.tui.judging import Judging
+from neuron_explorer.tui.kept import Kept, Mark
+from neuron_explorer.tui.marks import MarksScreen
+from neuron_explorer.tui.opening import Import, OpeningScreen, memory_bytes
 from neuron_explorer.tui.plain import AsciiLines, from_environment
 from neuron_explorer.tui.screen import TraceScreen
 from neuron_explorer.tui.screens import screens
-from neuron_explorer.tui.state import State
+from neuron_explorer.tui.state import Spot, State
+from neuron_explorer.tui.text import safe
 
 DARK, LIGHT = "textual-dark", "textual-light"
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _TURN_S = 0.2
+_SHOWN_CHARACTERS = 200
 
 
-class Explorer(App[int], Asking):
+class Explorer(App[int], Judging):
     """`neuron-explorer tui`: one trace, several ways to look at it."""
 
     TITLE = "neuron-explorer"
@@ -45,9 +49,7 @@ class Explorer(App[int], Asking):
     """
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(str(n), f"open_place({n})", show=False) for n in range(1, 10)),
-        Binding("tab", "next_screen(1)", "next screen", show=False),
-        Binding("shift+tab", "next_screen(-1)", "previous screen", show=False),
+        *(Binding(str(n % 10), f"open_place({n})", show=False) for n in range(1, 11)),
         Binding("question_mark,f1", "explain", "help", show=False),
         Binding("ctrl+p", "command_palette", "all commands", show=False),
         Binding("D", "light_or_dark", "light or dark", show=False),
@@ -62,16 +64,21 @@ class Explorer(App[int], Asking):
         *,
         raw: bool = False,
         light: bool = False,
+        kept: Kept | None = None,
+        others: Sequence[str] = (),
     ) -> None:
         without_color = bool(os.environ.get("NO_COLOR"))
         super().__init__(ansi_color=True if without_color else None)
+        self.kept = kept or Kept()
+        light = light or self.kept.light
         self.ink = Ink(dark=not light, color=not without_color)
-        self.state = State(files=tuple(files))
+        self.state = State(files=tuple(files), others=tuple(others))
         self.questions = Questions()
-        self.kinds = [kind for kind in screens().values() if kind.ORDER]
+        self.kinds = [k for k in screens().values() if k.ORDER and (others or not k.OF_TWO)]
         self.importing = Import()
         self.shown = ""
-        self.problem = ""
+        self.said, self.said_role = self.kept.problem, "bad"
+        """One line to the reader until the next key."""
         self.failure: Exception | None = None
         """Why the trace could not be opened."""
         self.pending = 0
@@ -82,7 +89,6 @@ class Explorer(App[int], Asking):
         self._trace: Trace | None = None
         self._before: list[str] = []
         self._plain = AsciiLines(enabled=from_environment())
-        self._analyzers: list[str] = []
         self.theme = LIGHT if light else DARK
 
     @property
@@ -127,12 +133,13 @@ class Explorer(App[int], Asking):
     def on_key(self, event: events.Key) -> None:
         """A message stays until the next key."""
         _ = event
-        if self.problem:
-            self.problem = ""
+        if self.said:
+            self.said = ""
             self._refresh_bars()
 
     def close(self) -> None:
         """Free the trace once the app has left."""
+        gc.unfreeze()
         self.importing.abandoned = True
         self.questions.stop()
         while not self.questions.over() and self._trace is not None:
@@ -145,8 +152,45 @@ class Explorer(App[int], Asking):
     def complain(self, problem: str) -> None:
         """Say in one line what went wrong."""
         if problem != "stopped":
-            self.problem = problem
-            self._refresh_bars()
+            self.tell(problem, "bad")
+
+    def tell(self, said: str, role: str = "good") -> None:
+        """Say in one line what was done."""
+        self.said, self.said_role = said, role
+        self._refresh_bars()
+
+    def copy(self, text: str) -> None:
+        """Into the clipboard of the reader's terminal, over ssh too (OSC 52)."""
+        clean = text.encode("utf-8", "backslashreplace").decode("utf-8")
+        self.copy_to_clipboard(clean)
+        shown = clean if len(clean) < _SHOWN_CHARACTERS else f"{len(clean):,} characters"
+        self.tell(f"copied, if this terminal lets programs copy: {shown}")
+
+    def edit(self, spot: Spot) -> None:
+        """Leave the terminal to the reader's editor until that has ended."""
+        try:
+            run_in_terminal(self, editor_command(os.environ, spot))
+        except UsageError as error:
+            self.complain(one_line(error))
+        self.refresh()
+
+    @property
+    def marks(self) -> list[Mark]:
+        return self.kept.marks_of(self.state.files)
+
+    def change_marks(self, marks: Sequence[Mark]) -> None:
+        self.kept.change_marks(self.state.files, marks)
+
+    def toggle_mark(self, mark: Mark) -> None:
+        """Set a bookmark; one that is there already goes."""
+        there = mark in self.marks
+        left = [each for each in self.marks if each != mark]
+        self.change_marks(left if there else [*left, mark])
+        done = "removed the bookmark" if there else "bookmarked (M lists them)"
+        self.tell(f"{done}: {safe(mark.label)}")
+
+    def action_marks(self) -> None:
+        self.push_screen(MarksScreen(), self._to_mark)
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -188,6 +232,7 @@ class Explorer(App[int], Asking):
 
     def action_light_or_dark(self) -> None:
         self.theme = LIGHT if self.current_theme.dark else DARK
+        self.kept.remember_light(light=not self.current_theme.dark)
 
     def action_leave(self) -> None:
         self.exit(0)
@@ -196,6 +241,12 @@ class Explorer(App[int], Asking):
         if not self.is_screen_installed(name):
             self.install_screen(screens()[name](), name)
         self.switch_screen(name)
+
+    def _to_mark(self, mark: Mark | None) -> None:
+        if mark is not None:
+            self.state.spot = mark.spot or self.state.spot
+            self.state.event = mark.event or self.state.event
+            self.action_open(mark.screen)
 
     def _signalled(self, number: signal.Signals) -> None:
         self.exit(128 + number)
@@ -229,34 +280,14 @@ class Explorer(App[int], Asking):
             self.exit(1)
             return
         self._trace = answer.value
+        self._trace.memory_limit_bytes = memory_bytes(self._trace)
+        # modules and widgets stay: a collection that goes through them all stops the keys for 0.1 s
+        gc.freeze()
         self._switch(next(kind.NAME for kind in self.kinds))
-        self.ask("overview", self._overview, self._know)
+        self.judge()
 
-    def _overview(self, ask: Ask) -> Overview:
-        return overview(ask.trace, self.state.files)
-
-    def _know(self, seen: Overview) -> None:
-        self.state.overview = seen
-        self._analyzers = list(analyzers())
-        self._tell()
-        self._judge()
-
-    def _judge(self) -> None:
-        """Run the analyzers one after the other: what the first find need not wait for the last."""
-        self.state.analyzers_left = len(self._analyzers)
-        if not self._analyzers:
-            self._tell()
-            return
-        name = self._analyzers.pop(0)
-        self.ask(f"analyzer {name}", lambda ask: run(ask.trace, only=[name]), self._judged)
-
-    def _judged(self, report: Report) -> None:
-        self.state.findings = rank_findings([*self.state.findings, *report.findings])
-        self.state.not_applicable += report.not_applicable
-        self._judge()
-        self._tell()
-
-    def _tell(self) -> None:
+    def learnt(self) -> None:
+        """Show what is known of the trace now."""
         self._refresh_bars()
         if isinstance(self.screen, TraceScreen):
             self.screen.state_changed()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from textual.dom import DOMNode
+from textual.worker import Worker
 
 from neuron_explorer.tui.data import Answer, Ask, Job
 
@@ -32,6 +33,8 @@ class Asking(DOMNode):
         job: Job[T],
         then: Callable[[T], None],
         failed: Callable[[str], None] | None = None,
+        *,
+        rest_s: float = 0,
     ) -> None:
         """Run `job` in a thread and hand what it gives to `then`, on this thread.
 
@@ -40,18 +43,24 @@ class Asking(DOMNode):
             job: Asks the trace; must not touch any widget.
             then: Draws.
             failed: Hears why there is no answer; by default the screen says it in one line.
+            rest_s: Asked only once nobody has asked about the topic again for so long.
         """
-        self.run_worker(
-            self._asking(job, then, failed or self.explorer.complain), group=topic, exclusive=True
-        )
+        heard = failed or self.explorer.complain
+
+        # called when the worker begins: what a newer question ends before that was never there
+        async def asking() -> None:
+            await self._asking(job, then, heard, rest_s)
+
+        _: Worker[None] = self.run_worker(asking, group=topic, exclusive=True)
 
     async def _asking(
-        self, job: Job[T], then: Callable[[T], None], failed: Callable[[str], None]
+        self, job: Job[T], then: Callable[[T], None], failed: Callable[[str], None], rest_s: float
     ) -> None:
         explorer = self.explorer
         ask = Ask(explorer.trace)
         explorer.pending += 1
         try:
+            await asyncio.sleep(rest_s)
             answer = await self._answer(ask, job)
             if answer.problem:
                 failed(answer.problem)

@@ -32,8 +32,8 @@ class TopBar(Widget):
         explorer = cast("Explorer", self.app)
         width = self.size.width
         if y == 0:
-            return strip(self._first(explorer, width), width, explorer.ink, "bar")
-        return strip(self._tabs(explorer, width), width, explorer.ink, "bar")
+            return strip(self._first(explorer, width), width, explorer.ink, "bar", self.rich_style)
+        return strip(self._tabs(explorer, width), width, explorer.ink, "bar", self.rich_style)
 
     def on_click(self, event: events.Click) -> None:
         """A click on a screen's name opens it."""
@@ -68,7 +68,7 @@ class TopBar(Widget):
             here = explorer.shown == kind.NAME
             shown = kind.TITLE if here and most < _READABLE else kind.TITLE[:most]
             yield (
-                (f" {place} {shown} ".replace("  ", " "), "accent:fill" if here else "dim"),
+                (f" {place % 10} {shown} ".replace("  ", " "), "accent:fill" if here else "dim"),
                 kind.NAME,
             )
 
@@ -89,10 +89,12 @@ class KeyBar(Widget):
     def render_line(self, y: int) -> Strip:
         _ = y
         explorer, width = cast("Explorer", self.app), self.size.width
-        if explorer.problem:
-            said = safe(explorer.problem)
-            return strip([(f" {said}", "bad")], width, explorer.ink, "bar")
-        return strip(self._keys(width), width, explorer.ink, "bar")
+        if explorer.said:
+            said = safe(explorer.said)
+            return strip(
+                [(f" {said}", explorer.said_role)], width, explorer.ink, "bar", self.rich_style
+            )
+        return strip(self._keys(width), width, explorer.ink, "bar", self.rich_style)
 
     def _keys(self, width: int) -> Line:
         shown: list[Piece] = [" "]

@@ -15,7 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from neuron_explorer.errors import NeuronExplorerError
+from neuron_explorer.errors import NeuronExplorerError, QueryError
+from neuron_explorer.sandbox import QueryResult
 from neuron_explorer.trace import Trace
 
 T = TypeVar("T")
@@ -64,6 +65,24 @@ class Ask:
         self.check()
         rows: list[dict[str, Any]] = table.to_pylist()
         return rows
+
+    def query(self, text: str, *, limit: int | None, timeout_s: float) -> QueryResult:
+        """Rows of a query that the reader wrote.
+
+        Raises:
+            QueryError: it is refused, does not run, or exceeds a bound.
+            StoppedError: it was stopped.
+        """
+        self.check()
+        self._started(self.trace.cancel_query)
+        try:
+            return self.trace.query(text, limit=limit, timeout_s=timeout_s)
+        except QueryError:
+            self.check()
+            raise
+        finally:
+            with self._lock:
+                self._interrupt = None
 
     def check(self) -> None:
         """Leave a job that nobody waits for.

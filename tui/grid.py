@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neuron_explorer.tui.app import Explorer
 
 PAGE_ROWS = 200
+_KEPT = 16
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,8 @@ class Grid(Asking, Widget, can_focus=True):
         self._top = 0
         self._pages: dict[int, Sequence[Any]] = {}
         self._pager: Pager | None = None
+        self._of: Hashable = None
+        self._kept: dict[Hashable, tuple[dict[int, Sequence[Any]], int | None]] = {}
         self._wanted: set[int] = set()
 
     @property
@@ -127,13 +130,21 @@ class Grid(Asking, Widget, can_focus=True):
         self.total = len(rows)
         self._place(self.cursor)
 
-    def show_pages(self, pager: Pager) -> None:
-        """Rows that are asked for page by page, from the first on."""
-        self._pager, self._pages, self._wanted = pager, {}, set()
+    def show_pages(self, pager: Pager, of: Hashable) -> None:
+        """Rows that are asked for page by page, from the first on.
+
+        Args:
+            pager: Asks for a page.
+            of: What they are rows of: the pages of what was shown last are kept.
+        """
+        self._pager, self._wanted = pager, set()
+        self._pages, self.total = self._kept.pop(of, ({}, None))
+        self._of, self._kept[of] = of, (self._pages, self.total)
+        for oldest in list(self._kept)[:-_KEPT]:
+            del self._kept[oldest]
         self.cursor = self._top = 0
-        self.total = None
         self._want()
-        self.refresh()
+        self._place(0)
 
     def action_move(self, rows: int) -> None:
         self._place(self.cursor + rows)
@@ -194,7 +205,7 @@ class Grid(Asking, Widget, can_focus=True):
 
     def _drawn(self, lines: Sequence[Line], width: int, role: str) -> Strip:
         ink = cast("Explorer", self.app).ink
-        return strip(lines[0], width, ink, role).apply_style(self.rich_style)
+        return strip(lines[0], width, ink, role, self.rich_style)
 
     def _counted(self) -> str:
         if not self.total:
@@ -235,6 +246,7 @@ class Grid(Asking, Widget, can_focus=True):
         self._wanted = set()
         self._pages[page] = rows.rows
         self.total = rows.total
+        self._kept[self._of] = (self._pages, self.total)
         self._place(self.cursor)
 
     def _fitting(self, width: int) -> list[tuple[Column, int]]:

@@ -30,12 +30,12 @@ _DARK = {
     "warn": "#e5a445",
     "bad": "#e06c6c",
     "accent": "#7aa6da",
-    "dim": "#8a8a8a",
+    "dim": "#9e9e9e",
     "rule": "#3f4652",
     "keyword": "#b48ead",
     "string": "#a3be8c",
     "number": "#d8a657",
-    "comment": "#7a7a7a",
+    "comment": "#989898",
     "function": "#7aa6da",
 }
 _LIGHT = {
@@ -45,14 +45,14 @@ _LIGHT = {
     "communication": "#006d77",
     "copy": "#1d5fa8",
     "unknown": "#6a6a6a",
-    "idle": "#9a9a9a",
+    "idle": "#7c7c7c",
     "host": "#4d6378",
     "good": "#2f7d1f",
     "warn": "#a35a00",
     "bad": "#b3261e",
     "accent": "#1d5fa8",
     "dim": "#6a6a6a",
-    "rule": "#c4cad2",
+    "rule": "#8d97a3",
     "keyword": "#7b3f8c",
     "string": "#3f6f1f",
     "number": "#8a5a00",
@@ -70,9 +70,18 @@ class Ink:
     def __init__(self, *, dark: bool = True, color: bool = True) -> None:
         self.dark = dark
         self.color = color
+        self._mixed: dict[tuple[Style, str, str], Style] = {}
 
     def __call__(self, role: str) -> Style:
         return _style(role, self.dark, self.color)
+
+    def over(self, base: Style, ground: str, role: str) -> Style:
+        """A role on a ground, on the style of the widget; mixed once, since mixing is slow."""
+        key = (base, ground, role)
+        style = self._mixed.get(key)
+        if style is None:
+            style = self._mixed[key] = base + self(ground) + self(role)
+        return style
 
 
 def letter(mark: str) -> str:

@@ -5,30 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from rich.cells import cell_len
-from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
-from neuron_explorer.reports import formats
 from neuron_explorer.tui.asking import Asking
-from neuron_explorer.tui.ink import letter, role_of
-from neuron_explorer.tui.text import Line, Piece, fit, safe, strip
-from neuron_explorer.tui.timeline_data import Cell, Cells, Span, Window, cells_in
+from neuron_explorer.tui.lane_drawing import MOST_ROWS, Drawn, Head, KeptWindows, lane_line, ruler
+from neuron_explorer.tui.lane_mouse import LaneMouse
+from neuron_explorer.tui.text import Line, strip
+from neuron_explorer.tui.timeline_data import (
+    Cell,
+    Range,
+    Span,
+    Window,
+    cells_in,
+)
 
 if TYPE_CHECKING:
     from neuron_explorer.tui.app import Explorer
 
-_DENSE, _SPARSE = 0.5, 0.05
-"""Part of a cell that short events must fill to show as solid, or as more than a dot."""
 
-_NAMED_CELLS = 4
-_TICK_CELLS = 14
-
-
-class Lanes(Asking, Widget, can_focus=True):
+class Lanes(Asking, LaneMouse, can_focus=True):
     """Draws a window of time; asks for its cells whenever that window or the lanes change."""
 
     DEFAULT_CSS = "Lanes { height: 1fr; }"
@@ -48,6 +45,7 @@ class Lanes(Asking, Widget, can_focus=True):
         Binding("end,G", "edge(1)", "end of the run", show=False),
         Binding("a", "whole", "all"),
         Binding("z", "fit", "zoom to event"),
+        Binding("v", "range", "range from here, to here"),
     ]
 
     class Selected(Message):
@@ -60,15 +58,22 @@ class Lanes(Asking, Widget, can_focus=True):
     class Moved(Message):
         """The window shows another stretch of time."""
 
+    class Ranged(Message):
+        """Another range of time is chosen, or none."""
+
+        def __init__(self, range_: Range | None) -> None:
+            super().__init__()
+            self.range = range_
+
     def __init__(self) -> None:
         super().__init__()
         self.lanes: Sequence[Mapping[str, Any]] = ()
         self.selected: Span | None = None
         self.empty = "reading ..."
         self._window = Window(0, 1, 1)
-        self._drawn = Window(0, 1, 1)
+        self._drawn = Drawn(self._window, {})
+        self._kept = KeptWindows()
         self._run = (0, 1)
-        self._cells: Cells = {}
         self._row = 0
         self._top = 0
         self._edge = 0
@@ -81,6 +86,10 @@ class Lanes(Asking, Widget, can_focus=True):
     @property
     def run_start_ns(self) -> int:
         return self._run[0]
+
+    @property
+    def range(self) -> Range | None:
+        return self.choice.range
 
     def show(self, lanes: Sequence[Mapping[str, Any]]) -> None:
         """Draw these lanes, from the whole run on."""
@@ -96,12 +105,11 @@ class Lanes(Asking, Widget, can_focus=True):
     def go_to(self, span: Span, *, zoom: bool = False) -> None:
         """Select an event and move the window to it; zoom where it would be a speck or too wide."""
         self._row = next((i for i, lane in enumerate(self.lanes) if lane["lane"] == span.lane), 0)
-        length, view = span.end_ns - span.start_ns, self._window.end_ns - self._window.start_ns
-        cells = length / self._window.cell_ns
-        if zoom or cells < 1 or length > view:
+        length, view = span.end_ns - span.start_ns, self._window.length_ns
+        if zoom or length < self._window.cell_ns or length > view:
             view = max(length * 8, self._columns)
         inside = self._window.start_ns <= span.start_ns and span.end_ns <= self._window.end_ns
-        if not inside or view != self._window.end_ns - self._window.start_ns:
+        if not inside or view != self._window.length_ns:
             self._look((span.start_ns + span.end_ns) // 2 - view // 2, view)
         self._select(span)
         self._keep_row()
@@ -110,45 +118,32 @@ class Lanes(Asking, Widget, can_focus=True):
         """To the next cell that shows another event; beyond the edge the window moves on."""
         if not self.lanes:
             return
-        lane, column = self.lanes[self._row]["lane"], self._column()
         here = self.selected.key if self.selected is not None else None
-        column += by
-        while 0 <= column < self._columns:
-            cell = self._cells.get((lane, column))
-            if cell is not None and cell.span.key != here:
-                self._select(cell.span)
-                return
-            column += by
+        cell = self._drawn.beside(self._lane, self._column(), by, here)
+        if cell is not None:
+            self._select(cell.span)
+            return
         self._edge = by
         self.action_pan(by)
 
     def action_lane(self, by: int) -> None:
         """To the lane above or below, at the same time."""
-        if not self.lanes:
-            return
-        column = self._column()
-        self._row = min(max(self._row + by, 0), len(self.lanes) - 1)
-        if self._keep_row():
-            self._want()
-        lane = self.lanes[self._row]["lane"]
-        near = [col for at, col in self._cells if at == lane]
-        if near:
-            self._select(self._cells[lane, min(near, key=lambda col: abs(col - column))].span)
-        self.refresh()
+        if self.lanes:
+            column = self._column()
+            self._row = min(max(self._row + by, 0), len(self.lanes) - 1)
+            if self._keep_row():
+                self._want()
+            self._select_cell(self._drawn.nearest(self._lane, column))
 
     def action_zoom(self, by: int) -> None:
-        view = self._window.end_ns - self._window.start_ns
-        wider = view // by if by > 0 else view * -by
-        middle = self._middle()
-        share = (middle - self._window.start_ns) / max(view, 1)
-        self._look(int(middle - wider * share), wider)
+        self._zoom(by, self._middle())
 
     def action_pan(self, by: int) -> None:
-        view = self._window.end_ns - self._window.start_ns
+        view = self._window.length_ns
         self._look(self._window.start_ns + by * max(view // 2, 1), view)
 
     def action_edge(self, by: int) -> None:
-        view = self._window.end_ns - self._window.start_ns
+        view = self._window.length_ns
         self._edge = -by
         self._look(self._run[0] if by < 0 else self._run[1] - view, view)
 
@@ -156,52 +151,73 @@ class Lanes(Asking, Widget, can_focus=True):
         self._look(self._run[0], self._run[1] - self._run[0])
 
     def action_fit(self) -> None:
-        if self.selected is not None:
+        """The chosen range in the whole width, or else the event with what is around it."""
+        if self.range is not None:
+            self._look(self.range.start_ns, self.range.end_ns - self.range.start_ns)
+        elif self.selected is not None:
             self.go_to(self.selected, zoom=True)
+
+    def action_range(self) -> None:
+        """Begin a range at the selected event; again: it ends with the event selected then."""
+        if self.selected is not None and self.choice.press(self.selected):
+            self.ranged()
+
+    def clear_range(self) -> bool:
+        """Choose no range; whether there was one."""
+        had = self.choice.clear()
+        if had:
+            self.ranged()
+        return had
 
     def on_resize(self) -> None:
         if self.lanes:
-            self._look(self._window.start_ns, self._window.end_ns - self._window.start_ns)
+            self._look(self._window.start_ns, self._window.length_ns)
             self._keep_row()
 
-    def on_click(self, event: events.Click) -> None:
-        row = self._top + event.y - 1
-        if event.y < 1 or row >= len(self.lanes):
-            return
-        self._row = row
-        lane, column = self.lanes[row]["lane"], event.x - self._label_cells
-        near = [col for at, col in self._cells if at == lane]
-        if near:
-            self._select(self._cells[lane, min(near, key=lambda col: abs(col - column))].span)
-        self.refresh()
+    def time_at(self, x: int) -> int | None:
+        column = x - self._label_cells
+        return self._window.at(min(column, self._columns)) if self.lanes and column >= 0 else None
 
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self._wheel(event.x, 2)
+    def point_at(self, x: int, y: int) -> None:
+        row = self._lane_at(y)
+        if y >= 1 and row < len(self.lanes):
+            self._row = row
+            self._select_cell(self._drawn.nearest(self._lane, x - self._label_cells))
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self._wheel(event.x, -2)
-
-    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        event.stop()
-        self.action_pan(-1)
-
-    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        event.stop()
-        self.action_pan(1)
+    def zoom_at(self, x: int, by: int) -> None:
+        self._zoom(by, self.time_at(x) or self._window.start_ns)
 
     def render_line(self, y: int) -> Strip:
-        explorer, width = cast("Explorer", self.app), self.size.width
+        explorer, width, row = cast("Explorer", self.app), self.size.width, self._lane_at(y)
+        lane = self.lanes[row]["lane"] if 0 <= row < len(self.lanes) else None
+        selected = self.selected
+        chosen = selected.key if selected is not None and selected.lane == lane else None
+        here = (row == self._row, self.has_focus)
+        look = (explorer.ink, self.rich_style, self._rows_each)
+        of = (lane, width, here, chosen, self.range if y == 0 else None, look)
+        before = self._drawn.strips.get(y)
+        if before is not None and before[0] == of and self.lanes:
+            return before[1]
+        made = strip(self._line(y), width, explorer.ink, base=self.rich_style)
+        self._drawn.strips[y] = (of, made)
+        return made
+
+    def _line(self, y: int) -> Line:
+        row, part = self._lane_at(y), (y - 1) % self._rows_each
         if not self.lanes:
-            line: Line = [(f" {self.empty}", "dim")] if y == 0 else []
-        elif y == 0:
-            line = self._ruler()
-        elif self._top + y - 1 < len(self.lanes):
-            line = self._lane_line(self._top + y - 1)
-        else:
-            line = []
-        return strip(line, width, explorer.ink).apply_style(self.rich_style)
+            return [(f" {self.empty}", "dim")] if y == 0 else []
+        if y == 0:
+            return ruler(self._drawn.window, self._run[0], self._label_cells, self.range)
+        if row >= len(self.lanes) or part == MOST_ROWS - 1:
+            return []
+        selected = self.selected.key if self.selected is not None else None
+        ranks = self.lanes[0]["rank"] != self.lanes[-1]["rank"]
+        head = Head(self._label_cells, ranks=ranks, here=row == self._row, focus=self.has_focus)
+        return lane_line(self.lanes[row], head, self._drawn, selected, part)
+
+    @property
+    def _lane(self) -> int:
+        return int(self.lanes[self._row]["lane"])
 
     @property
     def _label_cells(self) -> int:
@@ -213,15 +229,25 @@ class Lanes(Asking, Widget, can_focus=True):
         return max(self.size.width - self._label_cells, 1)
 
     @property
-    def _visible(self) -> int:
-        return max(self.size.height - 1, 1)
+    def _rows_each(self) -> int:
+        """Rows of a lane: more where few lanes would leave most of a tall terminal blank."""
+        return min(max((self.size.height - 1) // max(len(self.lanes), 1), 1), MOST_ROWS)
 
-    def _wheel(self, x: int, by: int) -> None:
-        column = min(max(x - self._label_cells, 0), self._columns)
-        at = self._window.start_ns + column * self._window.cell_ns
-        view = self._window.end_ns - self._window.start_ns
+    @property
+    def _visible(self) -> int:
+        """Lanes in sight."""
+        return max((self.size.height - 1) // self._rows_each, 1)
+
+    def _lane_at(self, y: int) -> int:
+        """Place of the lane that a row of the widget belongs to."""
+        return self._top + (y - 1) // self._rows_each
+
+    def _zoom(self, by: int, about_ns: int) -> None:
+        """`by` times nearer, or further where it is below 0; a point in time stays in place."""
+        view = self._window.length_ns
         wider = view // by if by > 0 else view * -by
-        self._look(int(at - wider * column / self._columns), wider)
+        share = (about_ns - self._window.start_ns) / view
+        self._look(int(about_ns - wider * share), wider)
 
     def _look(self, start_ns: int, view_ns: int) -> None:
         """Move the window, within the run and down to a nanosecond a cell."""
@@ -237,32 +263,44 @@ class Lanes(Asking, Widget, can_focus=True):
         if not shown:
             self.refresh()
             return
-        first, last = shown[0]["lane"], shown[-1]["lane"]
-        self.ask(
-            "cells",
-            lambda ask: cells_in(ask, window, first, last),
-            lambda cells: self._know(window, cells),
-        )
+        key = (window, shown[0]["lane"], shown[-1]["lane"])
+        kept = self._kept.get(key)
+        if kept is None:
+            self.ask(
+                "cells",
+                lambda ask: Drawn(window, cells_in(ask, *key)),
+                lambda drawn: self._keep(key, drawn),
+            )
+        else:
+            self.workers.cancel_group(self, "cells")
+            self._keep(key, kept)
 
-    def _know(self, window: Window, cells: Cells) -> None:
-        self._drawn, self._cells = window, cells
+    def _keep(self, key: tuple[Window, int, int], drawn: Drawn) -> None:
+        self._kept.put(key, drawn)
+        self._drawn = drawn
         if self._edge or self.selected is None:
-            self._select_at_edge()
+            self._select_cell(self._drawn.outermost(self._lane, self._edge or 1))
+            self._edge = 0
         self.refresh()
         self.post_message(self.Moved())
 
-    def _select_at_edge(self) -> None:
-        lane = self.lanes[self._row]["lane"]
-        columns = [col for at, col in self._cells if at == lane]
-        if columns:
-            at = max(columns) if self._edge < 0 else min(columns)
-            self._select(self._cells[lane, at].span)
-        self._edge = 0
+    def _select_cell(self, cell: Cell | None) -> None:
+        if cell is not None:
+            self._select(cell.span)
+        self.refresh()
 
     def _select(self, span: Span) -> None:
         self.selected = span
-        self.refresh()
+        if self._drawn.window == self._window:
+            # else its cells are on their way, and all is drawn with them
+            self.refresh()
         self.post_message(self.Selected(span))
+        if self.choice.reach(span):
+            self.ranged()
+
+    def ranged(self) -> None:
+        self.refresh()
+        self.post_message(self.Ranged(self.range))
 
     def _keep_row(self) -> bool:
         """Scroll so that the lane of the cursor is in sight; whether that moved anything."""
@@ -282,75 +320,4 @@ class Lanes(Asking, Widget, can_focus=True):
     def _column(self) -> int:
         if self.selected is None:
             return -1
-        column = (self._middle() - self._window.start_ns) // self._window.cell_ns
-        return min(max(column, 0), self._columns - 1)
-
-    def _ruler(self) -> Line:
-        window, line = self._drawn, " " * self._label_cells
-        for column in range(0, window.columns - 6, _TICK_CELLS):
-            past = column * window.cell_ns
-            at = window.start_ns - self._run[0]
-            said = f"+{formats.duration(past)}" if past else formats.duration(at)
-            line += fit(f"│{said}", _TICK_CELLS)
-        return [(line, "dim")]
-
-    def _lane_line(self, row: int) -> Line:
-        lane = self.lanes[row]
-        here = row == self._row
-        line: list[Piece] = [(self._label(lane, here=here), "title" if here else "dim")]
-        column = 0
-        while column < self._drawn.columns:
-            pieces, taken = self._cell_run(lane["lane"], column)
-            line += pieces
-            column += taken
-        return line
-
-    def _label(self, lane: Mapping[str, Any], *, here: bool) -> str:
-        many = len({each["rank"] for each in self.lanes}) > 1
-        rank = f"r{lane['rank']} " if many else ""
-        width = self._label_cells - 2
-        track = str(lane["track"])
-        room = width - len(track) - 1
-        place = formats.shorten(rank + safe(str(lane["place"])), max(room, 0)) if room > 3 else ""
-        said = f"{place} {track}" if place else track
-        return ("▸" if here and self.has_focus else " ") + fit(said, width) + " "
-
-    def _cell_run(self, lane: int, column: int) -> tuple[Line, int]:
-        """The pieces from a column on that show one event, and how many columns they take."""
-        cell = self._cells.get((lane, column))
-        if cell is None:
-            return [" "], 1
-        if not cell.is_long(self._drawn.cell_ns):
-            return [self._speck(cell)], 1
-        end = column + 1
-        while end < self._drawn.columns and self._same(lane, end, cell):
-            end += 1
-        return [self._block(cell, end - column)], end - column
-
-    def _same(self, lane: int, column: int, cell: Cell) -> bool:
-        other = self._cells.get((lane, column))
-        return other is not None and other.span.key == cell.span.key
-
-    def _block(self, cell: Cell, width: int) -> Piece:
-        """A long event: its letter, and its name where there is room."""
-        mark = cell.span.mark
-        said = letter(mark)
-        if width >= _NAMED_CELLS:
-            said = f"{said} {safe(cell.span.name).rpartition('::')[2]}"
-            said = formats.clip(said, width - 1) if cell_len(said) > width - 1 else said
-        else:
-            said = said * width
-        return fit(said, width), self._role(cell, "fill")
-
-    def _speck(self, cell: Cell) -> Piece:
-        """Short events: solid, a letter, or a dot, by how much of the cell they fill."""
-        if cell.busy >= _DENSE:
-            return letter(cell.span.mark), self._role(cell, "fill")
-        return (letter(cell.span.mark) if cell.busy >= _SPARSE else "·"), self._role(cell, "")
-
-    def _role(self, cell: Cell, kind: str) -> str:
-        chosen = self.selected is not None and cell.span.key == self.selected.key
-        if chosen:
-            return "chosen"
-        role = role_of(cell.span.mark)
-        return f"{role}:{kind}" if kind else role
+        return self._window.column(self._middle())

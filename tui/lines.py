@@ -66,7 +66,7 @@ class Lines(Widget):
     def render_line(self, y: int) -> Strip:
         explorer, place = cast("Explorer", self.app), self._top + y
         line = self._lines[place] if place < len(self._lines) else ()
-        return strip(line, self.size.width, explorer.ink).apply_style(self.rich_style)
+        return strip(line, self.size.width, explorer.ink, base=self.rich_style)
 
     def action_scroll(self, lines: int) -> None:
         self._top += lines

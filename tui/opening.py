@@ -9,12 +9,17 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 
 from neuron_explorer.reports import formats
+from neuron_explorer.trace import Trace
 from neuron_explorer.tui.data import StoppedError
 from neuron_explorer.tui.lines import Lines
 from neuron_explorer.tui.text import Line, safe
 
 if TYPE_CHECKING:
     from neuron_explorer.tui.app import Explorer
+
+
+_LEAST_BYTES, _MOST_BYTES, _BYTES_AN_EVENT = 200 * 10**6, 2 * 1024**3, 300
+"""Of DuckDB's memory: a terminal interface stays open for hours beside other programs."""
 
 
 class Import:
@@ -74,3 +79,10 @@ class OpeningScreen(Screen[None]):
 def _bar(part: float | None, width: int) -> str:
     room = max(min(width - 8, 60), 8)
     return formats.bar(part, room) + ("" if part is None else f" {formats.share(part)}")
+
+
+def memory_bytes(trace: Trace) -> int:
+    """Enough for the views of the trace without spilling, and not much more."""
+    summaries = [facts.get("summary") or {} for facts in trace.metadata.values()]
+    events = sum(summary.get("events") or 0 for summary in summaries)
+    return min(max(events * _BYTES_AN_EVENT, _LEAST_BYTES), _MOST_BYTES)

@@ -11,11 +11,14 @@ from neuron_explorer.errors import UsageError
 from neuron_explorer.tui.app import Explorer
 from neuron_explorer.tui.screens import screens
 
-_QUIET_LOOKS = 3
-"""Looks in a row that find no open question before a screen counts as finished."""
+_QUIET_LOOKS = 6
+"""Looks in a row that find no open question before a screen counts as finished: each lets every
+widget take the messages it has, and a message may cause another."""
+
+_MOMENT_S = 0.005
 
 
-def picture(
+def picture(  # noqa: PLR0913  one parameter an option
     files: Sequence[str],
     screen: str,
     size: tuple[int, int],
@@ -23,6 +26,7 @@ def picture(
     device: str | None = None,
     raw: bool = False,
     light: bool = False,
+    others: Sequence[str] = (),
 ) -> str:
     """The SVG of one screen once every question it asked is answered.
 
@@ -33,6 +37,7 @@ def picture(
         device: Chip to judge by.
         raw: Times as recorded.
         light: Dark on light.
+        others: Files of a trace to compare with.
 
     Raises:
         UsageError: there is no such screen.
@@ -42,7 +47,7 @@ def picture(
         raise UsageError(
             f"there is no screen {screen!r}", hint=f"there are: {', '.join(screens())}"
         )
-    explorer = Explorer(files, device, raw=raw, light=light)
+    explorer = Explorer(files, device, raw=raw, light=light, others=others)
     svg = asyncio.run(_drawn(explorer, screen, size))
     explorer.close()
     if explorer.failure is not None:
@@ -55,11 +60,12 @@ async def settled(pilot: Pilot[int]) -> None:
     explorer, quiet = pilot.app, 0
     assert isinstance(explorer, Explorer)
     while quiet < _QUIET_LOOKS and explorer.failure is None:
-        await pilot.pause()
+        # not pause(): that sleeps until the process is idle, and longer on a busy machine
+        await pilot.pause(0)
         busy = not explorer.opened or explorer.pending or explorer.state.analyzers_left != 0
         quiet = 0 if busy else quiet + 1
         if busy:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(_MOMENT_S)
 
 
 async def _drawn(explorer: Explorer, screen: str, size: tuple[int, int]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped]
@@ -17,6 +16,7 @@ from pygments.token import (  # type: ignore[import-untyped]
     String,
 )
 
+from neuron_explorer.disk_sources import source_bytes
 from neuron_explorer.tui.text import Line, Piece, code
 
 _ROLES: Sequence[tuple[Any, str]] = (
@@ -52,7 +52,7 @@ def source_text(metadata: Iterable[Mapping[str, Any]], file: str) -> SourceText:
         file: Path as the events have it.
     """
     kept, digest = _kept(metadata, file)
-    content = _on_disk(file)
+    content = source_bytes(file)
     if content is not None and digest == hashlib.sha256(content).hexdigest():
         return SourceText(_colored(_numbered(content)))
     if kept:
@@ -74,14 +74,6 @@ def _kept(metadata: Iterable[Mapping[str, Any]], file: str) -> tuple[dict[int, s
             digest = recorded.get("sha256")
             kept |= {int(number): text for number, text in recorded.get("lines", {}).items()}
     return kept, digest
-
-
-def _on_disk(file: str) -> bytes | None:
-    path = Path(file)
-    try:
-        return path.read_bytes() if path.is_file() else None
-    except OSError:
-        return None
 
 
 def _numbered(content: bytes) -> dict[int, str]:

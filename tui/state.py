@@ -39,6 +39,8 @@ class State:
 
     files: Sequence[str] = ()
     """As the caller named them."""
+    others: Sequence[str] = ()
+    """Files of the trace to compare with, as the caller named them."""
     overview: Overview | None = None
     """None until it is known."""
     findings: list[Finding] = field(default_factory=list)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
+from rich.style import Style
 from textual.strip import Strip
 
 from neuron_explorer.reports import formats
@@ -25,6 +26,7 @@ Line = Sequence[Piece]
 
 T = TypeVar("T")
 
+_PLAIN = Style.null()
 _LONGEST = 1_000
 """Characters of a name that can matter on the widest terminal; the rest is cut before measuring."""
 
@@ -109,24 +111,22 @@ def joined(cells_of_line: Iterable[tuple[str, str]]) -> Line:
     ]
 
 
-def strip(line: Line, width: int, ink: Ink, role: str = "") -> Strip:
-    """A line drawn in exactly `width` cells, on the ground that `role` gives it."""
-    ground = ink(role)
+def strip(line: Line, width: int, ink: Ink, role: str = "", base: Style = _PLAIN) -> Strip:
+    """A line drawn in exactly `width` cells, on the ground that `role` gives it over `base`."""
     room = width
     segments = []
     for piece in line:
-        text = _text(piece)
+        text, own = piece if isinstance(piece, tuple) else (piece, "")
         length = cell_len(text)
         if length > room:
             text, length = fit(text, room), room
         if length:
-            style = ink(piece[1]) if isinstance(piece, tuple) else None
-            segments.append(Segment(text, ground if style is None else ground + style))
+            segments.append(Segment(text, ink.over(base, role, own)))
         room -= length
         if room <= 0:
             break
     if room > 0:
-        segments.append(Segment(" " * room, ground))
+        segments.append(Segment(" " * room, ink.over(base, role, "")))
     return Strip(segments, width)
 
 

@@ -13,39 +13,38 @@ LANES = "SELECT * FROM lanes ORDER BY lane"
 
 # At most one row a lane and column. A span shorter than a cell counts where it begins; a longer
 # one in every cell it touches, and of those that enclose one another the innermost shows.
+# Rows are gone back to by their place in the table: a look-up, where ids would read it all.
 _CELLS = """
-WITH seen AS (
-    SELECT * FROM spans
-    WHERE lane BETWEEN $first AND $last AND start_ns < $end_ns AND end_ns > $start_ns
-),
-short AS (
+WITH short AS (
     SELECT lane, CAST(greatest(0, start_ns - $start_ns) // $cell_ns AS INTEGER) AS col,
         count(*) AS events, CAST(sum(end_ns - start_ns) AS BIGINT) AS busy_ns,
-        arg_max(event_id, end_ns - start_ns) AS event_id
-    FROM seen WHERE end_ns - start_ns < $cell_ns GROUP BY ALL
+        arg_max(rowid, end_ns - start_ns) AS place
+    FROM spans
+    WHERE {seen} AND end_ns - start_ns < $cell_ns GROUP BY ALL
 ),
 long AS (
-    SELECT lane, event_id, start_ns, CAST(unnest(range(
+    SELECT lane, rowid AS place, start_ns, event_id, CAST(unnest(range(
         greatest(0, (start_ns - $start_ns) // $cell_ns),
         least($columns, (end_ns - 1 - $start_ns) // $cell_ns + 1)
     )) AS INTEGER) AS col
-    FROM seen WHERE end_ns - start_ns >= $cell_ns
+    FROM spans
+    WHERE {seen} AND end_ns - start_ns >= $cell_ns
 ),
 inner_most AS (
-    SELECT lane, col, count(*) AS events, arg_max(event_id, (start_ns, event_id)) AS event_id
+    SELECT lane, col, count(*) AS events, arg_max(place, (start_ns, event_id)) AS place
     FROM long GROUP BY ALL
 ),
 cells AS (
     SELECT lane, col, coalesce(l.events, 0) + coalesce(s.events, 0) AS events,
         coalesce(s.busy_ns, 0) AS busy_ns,
-        if(l.event_id IS NULL OR s.busy_ns * 2 > $cell_ns, s.event_id, l.event_id) AS event_id
+        if(l.place IS NULL OR s.busy_ns * 2 > $cell_ns, s.place, l.place) AS place
     FROM short AS s FULL JOIN inner_most AS l USING (lane, col)
 )
 SELECT c.lane, c.col, c.events, c.busy_ns, w.rank, w.event_id, w.start_ns, w.end_ns, w.name, w.mark
-FROM cells AS c INNER JOIN seen AS w ON c.lane = w.lane AND c.event_id = w.event_id
+FROM cells AS c INNER JOIN spans AS w ON c.place = w.rowid
 WHERE c.col < $columns
 ORDER BY c.lane, c.col
-"""
+""".format(seen="lane BETWEEN $first AND $last AND start_ns < $end_ns AND end_ns > $start_ns")
 _SPAN = "SELECT * FROM spans WHERE rank = $rank AND event_id = $event_id"
 _DETAILS = """
 SELECT
@@ -100,8 +99,27 @@ class Window(NamedTuple):
     columns: int
 
     @property
+    def length_ns(self) -> int:
+        return self.cell_ns * self.columns
+
+    @property
     def end_ns(self) -> int:
-        return self.start_ns + self.cell_ns * self.columns
+        return self.start_ns + self.length_ns
+
+    def at(self, column: int) -> int:
+        """Time at which a column begins."""
+        return self.start_ns + column * self.cell_ns
+
+    def column(self, at_ns: int) -> int:
+        """Column of a time, or the outermost where it is out of sight."""
+        return min(max((at_ns - self.start_ns) // self.cell_ns, 0), self.columns - 1)
+
+
+class Range(NamedTuple):
+    """A stretch of time that the reader chose."""
+
+    start_ns: int
+    end_ns: int
 
 
 @dataclass(frozen=True)

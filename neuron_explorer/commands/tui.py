@@ -29,6 +29,8 @@ class Look:
     output: Path | None = None
     size: tuple[int, int] = DEFAULT_SIZE
     light: bool = False
+    others: Sequence[str] = ()
+    """Files of a trace to compare with."""
 
 
 def screen_size(text: str | None) -> tuple[int, int]:
@@ -52,8 +54,12 @@ def show(look: Look) -> int:
     if not _can_draw():
         return _report(look)
     from neuron_explorer.tui.app import Explorer  # noqa: PLC0415 - Textual only where it is shown
+    from neuron_explorer.tui.kept import Kept  # noqa: PLC0415 - as above
 
-    explorer = Explorer(look.files, look.device, raw=look.raw, light=look.light)
+    kept = Kept.of_user()
+    explorer = Explorer(
+        look.files, look.device, raw=look.raw, light=look.light, kept=kept, others=look.others
+    )
     code = explorer.run()
     explorer.close()
     if explorer.failure is not None:
@@ -64,10 +70,20 @@ def show(look: Look) -> int:
 def _draw(look: Look, screen: str) -> int:
     if look.output is None:
         raise UsageError("--screenshot needs a file to draw into", hint="name it with -o")
-    keep_inputs(look.files, look.output)
+    keep_inputs([*look.files, *look.others], look.output)
+    if screen == "compare" and not look.others:
+        raise UsageError("nothing to compare with", hint="name the other trace with --compare")
     from neuron_explorer.tui.picture import picture  # noqa: PLC0415 - as above
 
-    svg = picture(look.files, screen, look.size, device=look.device, raw=look.raw, light=look.light)
+    svg = picture(
+        look.files,
+        screen,
+        look.size,
+        device=look.device,
+        raw=look.raw,
+        light=look.light,
+        others=look.others,
+    )
     console.write_file(look.output, svg)
     return int(ExitCode.OK)
 

@@ -95,7 +95,7 @@ def test_points_are_added_up_by_what_the_reader_chose(tiny: Path) -> None:
 
 
 def test_the_screens_lead_on(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neuron_explorer.tui.app.analyzers", dict)
+    monkeypatch.setattr("neuron_explorer.tui.judging.analyzers", dict)
 
     async def look(pilot: Pilot[int], explorer: Explorer) -> None:
         explorer.action_open("compile")

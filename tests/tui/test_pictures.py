@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
+from drawn_cells import cells_of
 
 from neuron_explorer.analyzers import Report
 from neuron_explorer.findings import Finding
@@ -62,8 +62,10 @@ def pictures(tiny: Path) -> dict[str, str]:
         patch.chdir(tiny.parent)
         patch.setenv("LANG", "C.UTF-8")
         patch.delenv("LC_ALL", raising=False)
-        patch.setattr("neuron_explorer.tui.app.analyzers", lambda: {"fusable": None})
-        patch.setattr("neuron_explorer.tui.app.run", lambda _trace, only: report if only else None)
+        patch.setattr("neuron_explorer.tui.judging.analyzers", lambda: {"fusable": None})
+        patch.setattr(
+            "neuron_explorer.tui.judging.run", lambda _trace, only: report if only else None
+        )
         return asyncio.run(_draw_all(tiny.name))
 
 
@@ -80,24 +82,6 @@ async def _draw_all(file: str) -> dict[str, str]:
                 found[f"{name}-{width}x{height}"] = cells_of(explorer.export_screenshot())
     explorer.close()
     return found
-
-
-def cells_of(svg: str) -> str:
-    """The text of a picture, line by line, at its places."""
-    root = ET.fromstring(svg)
-    lines: dict[float, dict[float, str]] = {}
-    for text in root.iter("{http://www.w3.org/2000/svg}text"):
-        if "clip-path" in text.attrib:
-            row = lines.setdefault(float(text.attrib["y"]), {})
-            row[float(text.attrib["x"])] = (text.text or "").replace("\xa0", " ")
-    cell = 12.2
-    drawn = []
-    for _, pieces in sorted(lines.items()):
-        line = ""
-        for x, piece in sorted(pieces.items()):
-            line = line.ljust(round(x / cell)) + piece.rstrip("\n")
-        drawn.append(line.rstrip())
-    return "\n".join(drawn) + "\n"
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

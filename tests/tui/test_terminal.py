@@ -27,7 +27,9 @@ PATIENCE_S = 90
 class Terminal:
     """`neuron-explorer tui` in a pty, and everything it wrote."""
 
-    def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> None:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.before = termios.tcgetattr(slave)
@@ -41,12 +43,16 @@ class Terminal:
             stderr=slave,
             env={**kept, **usual, **(env or {})},
             start_new_session=True,
+            cwd=cwd,
         )
         self.seen = b""
 
-    def wait_for(self, text: bytes) -> None:
+    def type(self, keys: bytes) -> None:
+        os.write(self.master, keys)
+
+    def wait_for(self, text: bytes, times: int = 1) -> None:
         until = time.monotonic() + PATIENCE_S
-        while text not in self.seen:
+        while self.seen.count(text) < times:
             assert time.monotonic() < until, self.seen[-2_000:]
             self._read(0.2)
 
@@ -82,7 +88,7 @@ def test_the_terminal_is_left_as_it_was(tiny: Path, how: str | signal.Signals, c
     try:
         terminal.wait_for(b"worst line")
         if isinstance(how, str):
-            os.write(terminal.master, b"\x03")
+            terminal.type(b"\x03")
         else:
             terminal.process.send_signal(how)
         assert terminal.end() == code
@@ -94,11 +100,33 @@ def test_the_terminal_is_left_as_it_was(tiny: Path, how: str | signal.Signals, c
         terminal.close()
 
 
+def test_an_editor_gets_the_terminal_and_gives_it_back(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("x = 1\n" * 20)
+    editor = tmp_path / "vim"
+    editor.write_text('#!/bin/sh\nstty -a > modes\necho "$@" > told\nkill -INT $$\n')
+    editor.chmod(0o755)
+    terminal = Terminal(str(tiny), env={"VISUAL": str(editor)}, cwd=tmp_path)
+    try:
+        terminal.wait_for(b"opens it")
+        terminal.type(b"w")
+        terminal.wait_for(b"model.py:12")
+        terminal.type(b"e")
+        terminal.wait_for(ALT_SCREEN, times=2)
+        assert (tmp_path / "told").read_text() == "+12 model.py\n"
+        assert " icanon" in (tmp_path / "modes").read_text()
+        terminal.wait_for(b"ended with code -2")
+        terminal.type(b"q")
+        assert terminal.end() == 0
+        assert terminal.after == terminal.before
+    finally:
+        terminal.close()
+
+
 def test_no_color_and_the_c_locale_get_neither_colors_nor_glyphs(tiny: Path) -> None:
     terminal = Terminal(str(tiny), env={"NO_COLOR": "1", "LANG": "C", "PYTHONUTF8": "1"})
     try:
         terminal.wait_for(b"worst line")
-        os.write(terminal.master, b"q")
+        terminal.type(b"q")
         assert terminal.end() == 0
         assert not COLOR.search(terminal.seen), COLOR.search(terminal.seen)
         assert terminal.seen.isascii()

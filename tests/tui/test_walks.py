@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
-from terminal_walks import drawn, page, press, walk
+from terminal_walks import Sitting, Walk, drawn, page, press, sitting, walk
 from textual.pilot import Pilot
 
 from builders import H100, kernel, launch, op, step, write_trace
@@ -15,7 +15,8 @@ from neuron_explorer.analyzers import analyzers
 from neuron_explorer.tui.app import Explorer
 from neuron_explorer.tui.lanes import Lanes
 from neuron_explorer.tui.picture import settled
-from neuron_explorer.tui.screens import screens
+
+FEW = {name: analyzers()[name] for name in ("device_idle", "trace_health")}
 
 
 async def there_and_back(pilot: Pilot[int], explorer: Explorer) -> None:
@@ -62,8 +63,7 @@ async def zoom(pilot: Pilot[int], explorer: Explorer) -> None:
     whole = lanes.window
     assert whole.end_ns - whole.start_ns >= 86_000_000
     await press(pilot, "right", "right", "down", "up")
-    await pilot.press(*["plus"] * 12)
-    await settled(pilot)
+    await press(pilot, *["plus"] * 12)
     assert lanes.window.cell_ns == 1
     assert lanes.selected is not None
     assert lanes.selected.start_ns < lanes.window.end_ns
@@ -74,10 +74,11 @@ async def zoom(pilot: Pilot[int], explorer: Explorer) -> None:
     before = lanes.selected.start_ns
     await press(pilot, "full_stop")
     assert lanes.selected.name.startswith("ProfilerStep")
-    await pilot.press("slash", *"NCCL")
-    await press(pilot, "enter")
+    await press(pilot, "slash", *"NCCL", "enter")
     assert "nccl" in lanes.selected.name.lower()
     assert lanes.selected.start_ns > before
+    await press(pilot, "escape")
+    assert explorer.shown == "timeline"
 
 
 async def dig(pilot: Pilot[int], explorer: Explorer) -> None:
@@ -86,8 +87,7 @@ async def dig(pilot: Pilot[int], explorer: Explorer) -> None:
     assert "by kernel  sorted by total" in page(explorer)
     await press(pilot, "g", "s")
     assert "by op  sorted by count" in page(explorer)
-    await pilot.press("slash", *"norm")
-    await press(pilot, "enter")
+    await press(pilot, "slash", *"norm", "enter")
     rows = [line for line in drawn(explorer)[4:-1] if line]
     assert rows
     assert all("norm" in line for line in rows)
@@ -99,39 +99,61 @@ async def dig(pilot: Pilot[int], explorer: Explorer) -> None:
     assert explorer.shown == "source"
 
 
-def test_walks_through_a_real_trace(checkpointing: Path) -> None:
-    walk([checkpointing], there_and_back, prove, zoom, dig)
+async def measure(pilot: Pilot[int], explorer: Explorer) -> None:
+    """A range from one event to another, what happened in it, and the window on it."""
+    await press(pilot, "3", "a", "v", "right", "right", "right", "v")
+    lanes = explorer.screen.query_one(Lanes)
+    chosen = lanes.range
+    assert chosen is not None
+    assert chosen.end_ns - chosen.start_ns > lanes.window.cell_ns
+    assert " range " in page(explorer)
+    assert "% busy," in page(explorer)
+    await press(pilot, "right")
+    assert lanes.range == chosen
+    await press(pilot, "z")
+    assert lanes.window.start_ns == chosen.start_ns
+    assert lanes.window.end_ns - chosen.end_ns < lanes.window.columns
+    await press(pilot, "escape")
+    assert explorer.screen.query_one(Lanes).range is None
+    assert explorer.shown == "timeline"
+    await pilot.mouse_down(Lanes, offset=(30, 3))
+    await pilot.hover(Lanes, offset=(60, 3))
+    await pilot.mouse_up(Lanes, offset=(60, 3))
+    await settled(pilot)
+    assert lanes.range == (lanes.window.at(10), lanes.window.at(40))
+    assert " range " in page(explorer)
+    await press(pilot, "escape")
+
+
+@pytest.fixture(scope="module")
+def real(checkpointing: Path) -> Iterator[Sitting]:
+    names = (
+        "exposed_communication",
+        "recomputation_cost",
+        "hbm_bound_eager_ops",
+        "python_overhead",
+    )
+    found = {name: analyzers()[name] for name in names}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neuron_explorer.tui.judging.analyzers", lambda: found)
+        with sitting([checkpointing]) as app:
+            yield app
+
+
+@pytest.mark.parametrize("walk_on", [there_and_back, prove, zoom, dig, measure])
+def test_walks_through_a_real_trace(real: Sitting, walk_on: Walk) -> None:
+    real.go(home, walk_on)
+
+
+async def home(pilot: Pilot[int], explorer: Explorer) -> None:
+    explorer.action_open("overview")
+    await press(pilot, "home")
 
 
 @pytest.fixture
 def few_analyzers(monkeypatch: pytest.MonkeyPatch) -> None:
     """What these tests look at is not what the analyzers find."""
-    few = {name: analyzers()[name] for name in ("device_idle", "trace_health")}
-    monkeypatch.setattr("neuron_explorer.tui.app.analyzers", lambda: few)
-
-
-@pytest.mark.usefixtures("few_analyzers")
-def test_help_palette_colours_and_a_storm_of_sizes(tiny: Path) -> None:
-    async def read(pilot: Pilot[int], explorer: Explorer) -> None:
-        entries = {command.title for command in explorer.get_system_commands(explorer.screen)}
-        for name, kind in screens().items():
-            explorer.action_open(name)
-            await press(pilot, "f1")
-            text = " ".join(page(explorer).split())
-            assert " ".join(kind.HELP.split())[:60] in text
-            assert len(kind.HELP) > 60
-            await press(pilot, "escape")
-            assert not kind.ORDER or kind.TITLE in entries
-
-    async def shake(pilot: Pilot[int], explorer: Explorer) -> None:
-        for name in screens():
-            explorer.action_open(name)
-            for size in ((40, 10), (200, 60), (20, 6), (80, 24), (1, 1), (80, 24)):
-                await pilot.resize_terminal(*size)
-            await press(pilot, "D" if name != "sql" else "down")
-            assert all(len(line) <= 80 for line in drawn(explorer))
-
-    walk([tiny], read, shake, size=(100, 50))
+    monkeypatch.setattr("neuron_explorer.tui.judging.analyzers", lambda: FEW)
 
 
 # ---- what is missing is said ----------------------------------------------------
@@ -175,35 +197,12 @@ def test_each_screen_says_what_is_missing(tmp_path: Path, lacks: str) -> None:
     rows, metadata, said = MISSING[lacks]
 
     async def look(pilot: Pilot[int], explorer: Explorer) -> None:
-        for name in screens():
+        for name in said:
             explorer.action_open(name)
             await press(pilot, "down", "up")
-            assert said.get(name, "") in " ".join(page(explorer).split()), page(explorer)
+            assert said[name] in " ".join(page(explorer).split()), page(explorer)
 
     walk([write_trace(tmp_path / "t.parquet", rows, metadata)], look)
-
-
-@pytest.mark.usefixtures("few_analyzers")
-def test_names_are_never_markup_on_any_screen(tmp_path: Path) -> None:
-    names = ["x_[/red]_0", "[memory]", "x[/", "tab\there\x1b[2J", "核函数" * 30, "n" * 5_000]
-    rows: list[Any] = [step(1, 0, 10_000)]
-    for place, name in enumerate(names):
-        file = {"source_file": f"/tmp/{name[:40]}.py", "source_line": place + 1}
-        rows.append(op(place * 100, 50, name=name, module=name, parent_id=0, **file))
-        rows.append(kernel(place * 100, 50, name=name, op_id=len(rows) - 1, step=1, **file))
-
-    async def look(pilot: Pilot[int], explorer: Explorer) -> None:
-        seen = ""
-        for name in screens():
-            explorer.action_open(name)
-            await press(pilot, "down", "right", "down")
-            seen += page(explorer)
-            assert all(cell_len(line) <= 100 for line in drawn(explorer))
-        for part in ("x_[/red]_0", "[memory]", "x[/", r"tab\there\x1b[2J", "核函数", "nnn…nnn"):
-            assert part in seen
-        assert "\x1b" not in seen
-
-    walk([write_trace(tmp_path / "t.parquet", rows)], look, size=(100, 24))
 
 
 def test_a_trace_that_cannot_be_opened_ends_the_app_with_the_reason(tmp_path: Path) -> None:

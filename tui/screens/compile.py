@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -12,7 +12,7 @@ from neuron_explorer.reports import formats
 from neuron_explorer.tui.data import Ask
 from neuron_explorer.tui.grid import Column, Grid, Rows
 from neuron_explorer.tui.lines import Lines
-from neuron_explorer.tui.screen import TraceScreen
+from neuron_explorer.tui.screen import TraceScreen, event_of
 from neuron_explorer.tui.state import EventKey, Spot
 from neuron_explorer.tui.text import Line, Piece, known, paragraph, place, safe
 
@@ -41,8 +41,17 @@ _SHARES = """
 SELECT compiled, CAST(sum(device_time_ns) AS BIGINT) AS ns
 FROM roofline GROUP BY ALL
 """
+_FEW_ROWS = 5_000
 _NAMES = {"graph_break": "break", "recompile": "again", "compile": "compile", "cache_lookup": "ask"}
 _ROLES = {"graph_break": "bad", "recompile": "warn", "compile": "accent"}
+
+
+class Compiled(NamedTuple):
+    """What was compiled: by kind, the device time that is, and the rows where they are few."""
+
+    counts: Mapping[str, Mapping[str, Any]]
+    shares: Mapping[bool | None, int]
+    rows: Sequence[Mapping[str, Any]] | None
 
 
 class CompileScreen(TraceScreen):
@@ -70,6 +79,8 @@ class CompileScreen(TraceScreen):
         self.kind = "all"
         self._counts: Mapping[str, Mapping[str, Any]] | None = None
         self._shares: Mapping[bool | None, int] = {}
+        self._rows: Sequence[Mapping[str, Any]] | None = None
+        """All of them, where they are few: a kind is kept without asking again."""
 
     def body(self) -> ComposeResult:
         yield Lines(self._said, id="said")
@@ -83,8 +94,9 @@ class CompileScreen(TraceScreen):
         self.query_one(Grid).focus()
         if self._counts is None:
             self._counts = {}
-            self.ask("counts", _counted, self._know)
-            self._show()
+            self.query_one(Grid).empty = "reading ..."
+            self.query_one(Grid).show_rows(())
+            self.ask("counts", _read, self._know)
 
     def on_grid_moved(self, event: Grid.Moved) -> None:
         event.stop()
@@ -93,6 +105,19 @@ class CompileScreen(TraceScreen):
     def on_grid_chosen(self, event: Grid.Chosen) -> None:
         event.stop()
         self.action_source()
+
+    def spot_here(self) -> Spot | None:
+        row = self.query_one(Grid).row
+        if row is None or row["file"] is None or row["line"] is None:
+            return None
+        return Spot(row["file"], row["line"])
+
+    def event_here(self) -> EventKey | None:
+        return event_of(self.query_one(Grid).row)
+
+    def label_here(self) -> str:
+        row = self.query_one(Grid).row
+        return "" if row is None else f"{row['kind']} {row['reason'] or row['name'] or ''}"
 
     def action_kind(self) -> None:
         kinds = list(KINDS)
@@ -119,14 +144,16 @@ class CompileScreen(TraceScreen):
         kinds = KINDS[self.kind]
         grid = self.query_one(Grid)
         grid.empty = NOTHING if self.kind == "all" else f"no {self.kind} in this trace"
-        grid.show_pages(lambda ask, offset, limit: _page(ask, kinds, offset, limit))
+        if self._rows is not None:
+            grid.show_rows([row for row in self._rows if row["kind"] in kinds])
+            grid.move_to(0)
+        else:
+            grid.show_pages(lambda ask, offset, limit: _page(ask, kinds, offset, limit), kinds)
         self.query_one("#said", Lines).redraw()
 
-    def _know(
-        self, found: tuple[Mapping[str, Mapping[str, Any]], Mapping[bool | None, int]]
-    ) -> None:
-        self._counts, self._shares = found
-        self.query_one("#said", Lines).redraw()
+    def _know(self, found: Compiled) -> None:
+        self._counts, self._shares, self._rows = found
+        self._show()
 
     def _said(self, width: int, height: int) -> list[Line]:
         _ = width, height
@@ -158,9 +185,11 @@ def _page(ask: Ask, kinds: Sequence[str], offset: int, limit: int) -> Rows:
     return Rows(rows, rows[0]["total"] if rows else 0)
 
 
-def _counted(ask: Ask) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[bool | None, int]]:
+def _read(ask: Ask) -> Compiled:
     counts = {row["kind"]: row for row in ask.rows(_COUNTS)}
-    return counts, {row["compiled"]: row["ns"] for row in ask.rows(_SHARES)}
+    shares = {row["compiled"]: row["ns"] for row in ask.rows(_SHARES)}
+    few = sum(row["events"] for row in counts.values()) <= _FEW_ROWS
+    return Compiled(counts, shares, _page(ask, KINDS["all"], 0, _FEW_ROWS).rows if few else None)
 
 
 def _compiled_line(shares: Mapping[bool | None, int]) -> Line:

@@ -15,6 +15,7 @@ from neuron_explorer.tui.data import Ask
 from neuron_explorer.tui.ink import letter, role_of
 from neuron_explorer.tui.lines import Lines
 from neuron_explorer.tui.screen import TraceScreen
+from neuron_explorer.tui.state import Spot
 from neuron_explorer.tui.text import Line, fit, fit_name, paragraph, safe
 
 _MOST_EVENTS = 200
@@ -61,6 +62,15 @@ class EvidenceScreen(TraceScreen):
         self.query_one(Lines).show(self._lines)
         if finding is not None:
             self.ask("events", lambda ask: _events(ask, finding), self._know)
+
+    def spot_here(self) -> Spot | None:
+        found = self._of
+        if found is None or found.source_file is None or found.source_line is None:
+            return None
+        return Spot(found.source_file, found.source_line)
+
+    def label_here(self) -> str:
+        return self._of.title if self._of is not None else ""
 
     def action_source(self) -> None:
         if self._of is not None and self._of.source_file is None:

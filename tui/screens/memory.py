@@ -13,7 +13,7 @@ from neuron_explorer.tui import memory_data as data
 from neuron_explorer.tui.area import area
 from neuron_explorer.tui.grid import Column, Grid
 from neuron_explorer.tui.lines import Lines
-from neuron_explorer.tui.screen import TraceScreen
+from neuron_explorer.tui.screen import TraceScreen, spot_of
 from neuron_explorer.tui.state import EventKey, Spot
 from neuron_explorer.tui.text import Line, place, safe
 
@@ -65,6 +65,13 @@ class MemoryScreen(TraceScreen):
     def on_grid_chosen(self, event: Grid.Chosen) -> None:
         event.stop()
         self.action_source()
+
+    def spot_here(self) -> Spot | None:
+        return spot_of(self.query_one(Grid).row)
+
+    def event_here(self) -> EventKey | None:
+        row = self.query_one(Grid).row
+        return None if row is None or row["op_id"] is None else EventKey(row["rank"], row["op_id"])
 
     def action_device(self) -> None:
         if self._devices:

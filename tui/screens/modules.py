@@ -33,14 +33,14 @@ class ModulesScreen(TraceScreen):
     ORDER = 5
     HELP = (
         "The model as a tree: device and host time of each module with all that is inside it, over"
-        " all ranks. Enter or right opens a module, left closes it, e opens all. o shows the ops"
+        " all ranks. Enter or right opens a module, left closes it, E opens all. o shows the ops"
         " of the module and of what is inside it."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "ops", "its ops"),
         Binding("right,l", "open_module", "open"),
         Binding("left,h", "close_module", "close"),
-        Binding("e", "all", "open all"),
+        Binding("E", "all", "open all"),
     ]
     DEFAULT_CSS = "ModulesScreen #said { height: 1; }"
 
@@ -69,6 +69,12 @@ class ModulesScreen(TraceScreen):
             self.action_open_module()
         else:
             self.action_ops()
+
+    def spot_here(self) -> None:
+        """A module has many lines."""
+
+    def event_here(self) -> None:
+        """And many events."""
 
     def action_open_module(self) -> None:
         module = self.query_one(Grid).row

@@ -15,7 +15,7 @@ from neuron_explorer.tui.data import Ask
 from neuron_explorer.tui.grid import Column, Grid, LetterlessGrid, Rows
 from neuron_explorer.tui.ink import letter, role_of
 from neuron_explorer.tui.lines import Lines
-from neuron_explorer.tui.screen import TraceScreen
+from neuron_explorer.tui.screen import TraceScreen, event_of, spot_of
 from neuron_explorer.tui.state import EventKey, Modules, Spot
 from neuron_explorer.tui.text import Line, Piece, known, safe
 
@@ -145,6 +145,16 @@ class OpsScreen(TraceScreen):
         self._leave_filter()
         self._show(replace(self.wish, part=event.value))
 
+    def spot_here(self) -> Spot | None:
+        return spot_of(self.query_one(Grid).row)
+
+    def event_here(self) -> EventKey | None:
+        return event_of(self.query_one(Grid).row)
+
+    def label_here(self) -> str:
+        row = self.query_one(Grid).row
+        return "" if row is None else str(row["key"] or "not known")
+
     def action_go_back(self) -> None:
         """Out of the filter first, then to the screen before."""
         if self.has_class("searching"):
@@ -195,7 +205,7 @@ class OpsScreen(TraceScreen):
             self._asked = wish
             grid = self.query_one(Grid)
             grid.empty = f"no name holds {safe(wish.part, 30)!r}" if wish.part else NO_WORK
-            grid.show_pages(lambda ask, offset, limit: _page(ask, wish, offset, limit))
+            grid.show_pages(lambda ask, offset, limit: _page(ask, wish, offset, limit), wish)
         self.query_one("#wish", Lines).redraw()
 
     def _said(self, width: int, height: int) -> list[Line]:

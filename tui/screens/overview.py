@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from neuron_explorer.findings import Finding
-from neuron_explorer.reports import formats, text
-from neuron_explorer.reports.evidence import headline, modelled_steps, seen_in_short
+from neuron_explorer.reports import formats
+from neuron_explorer.reports.evidence import headline, seen_in_short
 from neuron_explorer.reports.layout import MARKS
-from neuron_explorer.reports.overview import Overview
 from neuron_explorer.tui.data import Ask
 from neuron_explorer.tui.grid import Column, Grid
 from neuron_explorer.tui.lines import Lines
+from neuron_explorer.tui.overview_lines import (
+    NO_LINES,
+    health_line,
+    in_full,
+    not_judged,
+    queues_line,
+    steps_line,
+    worst_line,
+)
+from neuron_explorer.tui.page import PageScreen
 from neuron_explorer.tui.screen import TraceScreen
 from neuron_explorer.tui.state import Spot
-from neuron_explorer.tui.text import Line, Piece, cells, paragraph, place, safe
+from neuron_explorer.tui.text import Line, Piece, paragraph, place, safe
 from neuron_explorer.tui.where_time_went import Part, bar, legend, parts, with_causes
 
 _QUEUES = """
@@ -33,7 +42,7 @@ SELECT
 FROM lines GROUP BY ALL
 ORDER BY device_ns DESC NULLS LAST, host_ns DESC NULLS LAST, source_file, source_line LIMIT 1
 """
-_NARROW, _LOW = 60, 16
+_LOW, _TALL = 16, 44
 
 
 class OverviewScreen(TraceScreen):
@@ -47,14 +56,16 @@ class OverviewScreen(TraceScreen):
         " query that proves it, the change to make."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "evidence", "evidence", priority=False),
+        Binding("enter", "choose", "evidence"),
         Binding("w", "worst", "worst line"),
         Binding("s", "source", "its line"),
         Binding("t", "timeline", "its events"),
+        Binding("i", "not_judged", "what was not judged", show=False),
     ]
     DEFAULT_CSS = """
     OverviewScreen #facts { height: 9; }
     OverviewScreen #preview { height: 6; }
+    OverviewScreen.tall #preview { height: 16; }
     OverviewScreen.low #facts { height: 3; }
     OverviewScreen.low #preview { display: none; }
     """
@@ -74,6 +85,7 @@ class OverviewScreen(TraceScreen):
     def on_resize(self) -> None:
         low = self.size.height < _LOW
         self.set_class(low, "low")
+        self.set_class(self.size.height >= _TALL, "tall")
         if low:
             self.query_one("#facts").styles.height = 3
 
@@ -99,9 +111,9 @@ class OverviewScreen(TraceScreen):
 
     def on_grid_chosen(self, event: Grid.Chosen) -> None:
         event.stop()
-        self.action_evidence()
+        self.action_choose()
 
-    def action_evidence(self) -> None:
+    def action_choose(self) -> None:
         if self._finding is not None:
             self.explorer.action_open("evidence")
 
@@ -123,6 +135,22 @@ class OverviewScreen(TraceScreen):
 
     def action_timeline(self) -> None:
         self.explorer.action_open("timeline")
+
+    def spot_here(self) -> Spot | None:
+        found = self._finding
+        if found is None or found.source_file is None or found.source_line is None:
+            return None
+        return Spot(found.source_file, found.source_line)
+
+    def label_here(self) -> str:
+        return self._finding.title if self._finding is not None else ""
+
+    def action_not_judged(self) -> None:
+        skipped = self.explorer.state.not_applicable
+        if skipped:
+            self.app.push_screen(PageScreen(lambda width, _: not_judged(skipped, width)))
+        else:
+            self.explorer.complain("every analyzer could judge this trace so far")
 
     @property
     def _finding(self) -> Finding | None:
@@ -155,44 +183,18 @@ class OverviewScreen(TraceScreen):
 
     def _facts(self, width: int, height: int) -> list[Line]:
         _ = height
-        worst = self._worst_line(width)
+        state = self.explorer.state
+        worst = worst_line(self._worst, width, looking=self._looking)
         time = self._time(width, 2)
         if self.has_class("low"):
             return [worst, *time[:2]]
-        return [*time, worst, self._devices(width), self._busy_queues(width), self._health(width)]
-
-    def _devices(self, width: int) -> Line:
-        seen = self.explorer.state.overview
-        if seen is None:
-            recorded = _recorded(self.explorer.trace.metadata.values())
-            return [("recorded   ", "dim"), safe(recorded, max(width - 11, 8))]
-        modelled = modelled_steps(seen)
-        steps = text.steps(seen) + (f"; modelled: {modelled}" if modelled else "")
-        return [("steps      ", "dim"), safe(steps, max(width - 11, 8))]
-
-    def _busy_queues(self, width: int) -> Line:
-        head: Piece = ("queues     ", "dim")
-        if self._queues is None:
-            return [head, ("reading ...", "dim")]
-        if not self._queues:
-            return [head, "no work on any device was recorded"]
-        line: list[Piece] = [head]
-        many = len({(row["rank"], row["device"]) for row in self._queues}) > 1
-        for row in self._queues:
-            share = row["busy_ns"] / row["span_ns"] if row["span_ns"] else None
-            named = f"{row['device']} {row['queue']}" if many else str(row["queue"])
-            piece = f"{safe(named, 18)} {formats.bar(share, 6)} {formats.share(share)}   "
-            if cells(line) + len(piece) > width - 6:
-                line.append((f"+{len(self._queues) - (len(line) - 1)}", "dim"))
-                break
-            line.append(piece)
-        return line
-
-    def _health(self, width: int) -> Line:
-        seen = self.explorer.state.overview
-        if seen is None:
-            return [("health     ", "dim"), ("reading ...", "dim")]
-        return [("health     ", "dim"), *_health_line(seen, width - 11)]
+        return [
+            *time,
+            worst,
+            steps_line(state.overview, self.explorer.trace.metadata.values(), width),
+            queues_line(self._queues, width),
+            health_line(state.overview, len(state.not_applicable), width),
+        ]
 
     def _time(self, width: int, most: int) -> list[Line]:
         if self._parts is None:
@@ -202,26 +204,8 @@ class OverviewScreen(TraceScreen):
         found = with_causes(self._parts, self.explorer.state.findings)
         return [bar(found, width), *legend(found, width, most)]
 
-    def _worst_line(self, width: int) -> Line:
-        head: Piece = ("worst line ", "title")
-        if self._worst is None:
-            return [head, ("looking ..." if self._asked_lines else NO_LINES, "dim")]
-        row = self._worst
-        on_device = row["device_ns"] is not None
-        amount = formats.duration(row["device_ns"] if on_device else row["host_ns"])
-        said = f"  {amount}" + (" on the device" if on_device else " on the host")
-        if row["share"] is not None:
-            said += f", {formats.share(row['share'])}"
-        bound = f" {row['bound']}-bound" if row["bound"] in {"memory", "compute"} else ""
-        said += bound if width > _NARROW else ""
-        tail: list[Piece] = [f"{said}  ", ("w", "accent"), (" opens it", "dim")]
-        if width <= _NARROW:
-            tail = [f" {formats.share(row['share'])}" if row["share"] else ""]
-        room = max(width - 11 - cells(tail), 10)
-        return [head, (place(row["source_file"], row["source_line"], room), "place"), *tail]
-
     @property
-    def _asked_lines(self) -> bool:
+    def _looking(self) -> bool:
         return self.explorer.pending > 0 and self._parts is None
 
     def _preview(self, width: int, height: int) -> list[Line]:
@@ -237,6 +221,8 @@ class OverviewScreen(TraceScreen):
                     f"  {code}",
                 ]
             )
+        if self.has_class("tall"):
+            return [*lines, *in_full(finding, seen, width)][:height]
         lines += paragraph(seen_in_short(finding), width)
         return [*lines[: height - 2], *paragraph(f"→ {finding.advice}", width, "good")][:height]
 
@@ -257,25 +243,7 @@ class OverviewScreen(TraceScreen):
         return safe(row[1].title if seen is None else headline(row[1], seen))
 
 
-NO_LINES = "no source lines in this trace: record with with_stack=True, or neuron-explorer run"
 NO_DEVICE = "record with ProfilerActivity.CUDA (or your device's)"
-
-
-def _recorded(metadata: Iterable[Mapping[str, Any]]) -> str:
-    """What the files say of themselves: there before any query is answered."""
-    facts = list(metadata)
-    summaries = [found["summary"] for found in facts if found.get("summary")]
-    names = dict.fromkeys(
-        str(device.get("name")) for found in facts for device in found.get("devices") or ()
-    )
-    events = sum(summary.get("events") or 0 for summary in summaries)
-    spans = [s["end_ns"] - s["start_ns"] for s in summaries if s.get("end_ns") is not None]
-    said = f"{events:,} events"
-    if spans:
-        said += f" in {formats.duration(max(spans))}"
-    if len(facts) > 1:
-        said += f", {len(facts)} files"
-    return f"{said}  {', '.join(names)}"
 
 
 def _worst(ask: Ask) -> Mapping[str, Any] | None:
@@ -289,8 +257,3 @@ def _mark(row: tuple[int, Finding]) -> Piece:
 
 def _line(row: tuple[int, Finding]) -> Piece:
     return place(row[1].source_file, row[1].source_line, 24), "place"
-
-
-def _health_line(seen: Overview, width: int) -> Line:
-    said = text.health(seen).plain
-    return [(safe(said, max(width, 8)), {"ok": "good", "warn": "warn", "bad": "bad"}[seen.status])]

@@ -15,7 +15,7 @@ from neuron_explorer.tui.grid import Column, Grid, LetterlessGrid
 from neuron_explorer.tui.ink import letter, role_of
 from neuron_explorer.tui.lines import Lines
 from neuron_explorer.tui.plot import Plot, Point, Scale
-from neuron_explorer.tui.screen import TraceScreen
+from neuron_explorer.tui.screen import TraceScreen, event_of, spot_of
 from neuron_explorer.tui.state import EventKey, Spot
 from neuron_explorer.tui.text import Line, Piece, known, safe
 
@@ -78,6 +78,16 @@ class RooflineScreen(TraceScreen):
         self.part = event.value
         self._leave_filter()
         self._show()
+
+    def spot_here(self) -> Spot | None:
+        return spot_of(self.query_one(Grid).row)
+
+    def event_here(self) -> EventKey | None:
+        return event_of(self.query_one(Grid).row)
+
+    def label_here(self) -> str:
+        row = self.query_one(Grid).row
+        return "" if row is None else str(row["key"] or "not known")
 
     def action_go_back(self) -> None:
         """Out of the filter first, then to the screen before."""

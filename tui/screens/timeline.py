@@ -10,12 +10,13 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from neuron_explorer.reports import formats
+from neuron_explorer.tui import range_summary
 from neuron_explorer.tui import timeline_data as data
 from neuron_explorer.tui.data import Job
 from neuron_explorer.tui.ink import BOUNDS, letter, role_of
 from neuron_explorer.tui.lanes import Lanes
 from neuron_explorer.tui.lines import Lines
-from neuron_explorer.tui.screen import TraceScreen
+from neuron_explorer.tui.screen import TraceScreen, spot_of
 from neuron_explorer.tui.state import Spot
 from neuron_explorer.tui.text import Line, Piece, cells, safe
 from neuron_explorer.tui.timeline_data import Span
@@ -34,7 +35,8 @@ class TimelineScreen(TraceScreen):
         " what holds the work back, or the kind of host event; where many short events share a"
         " cell the longest stands for them. Arrows walk from event to event and lane to lane; u"
         " goes up to what caused an event (its launch, its op), d down to what it caused. n and p"
-        " find the same name, or what / searched for."
+        " find the same name, or what / searched for. v begins a range at an event and ends it at"
+        " another, or drag the mouse: below is what happened in it."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "source", "line"),
@@ -59,6 +61,7 @@ class TimelineScreen(TraceScreen):
     def __init__(self) -> None:
         super().__init__()
         self._details: Mapping[str, Any] = {}
+        self._summary: range_summary.Summary | None = None
         self._asked = False
         self._sought = ""
 
@@ -87,7 +90,24 @@ class TimelineScreen(TraceScreen):
         self.explorer.state.event = event.span.key
         self._details = {}
         self.query_one("#details", Lines).redraw()
-        self.set_timer(_SETTLE_S, lambda: self._ask_details(event.span))
+        span = event.span
+        self.ask(
+            "details",
+            lambda ask: data.details(ask, span.key),
+            self._know_details,
+            rest_s=_SETTLE_S,
+        )
+
+    def on_lanes_ranged(self, event: Lanes.Ranged) -> None:
+        self._summary, chosen = None, event.range
+        if chosen is not None:
+            self.ask(
+                "range",
+                lambda ask: range_summary.summary(ask, chosen),
+                self._know_range,
+                rest_s=_SETTLE_S,
+            )
+        self.query_one("#details", Lines).redraw()
 
     def on_lanes_moved(self) -> None:
         self.query_one("#range", Lines).redraw()
@@ -98,6 +118,12 @@ class TimelineScreen(TraceScreen):
         self.remove_class("searching")
         self.lanes.focus()
         self.action_same(1)
+
+    def spot_here(self) -> Spot | None:
+        return spot_of(self._details or None)
+
+    def label_here(self) -> str:
+        return self.lanes.selected.name if self.lanes.selected is not None else ""
 
     def action_search(self) -> None:
         self.add_class("searching")
@@ -137,12 +163,12 @@ class TimelineScreen(TraceScreen):
             self._go(lambda ask: data.gap(ask, of, by, least), said)
 
     def action_go_back(self) -> None:
-        """Out of a search first, then to the screen before."""
+        """Out of a search or a range first, then to the screen before."""
         if self.has_class("searching") or self._sought:
             self._sought = ""
             self.remove_class("searching")
             self.lanes.focus()
-        else:
+        elif not self.lanes.clear_range():
             self.explorer.go_back()
 
     def _walk(self, how: Any, nothing: str) -> None:
@@ -170,9 +196,9 @@ class TimelineScreen(TraceScreen):
         if key is not None and (here is None or here.key != key):
             self._go(lambda ask: data.span(ask, key), "the selected event has no duration")
 
-    def _ask_details(self, span: Span) -> None:
-        if self.lanes.selected is span and self.is_attached:
-            self.ask("details", lambda ask: data.details(ask, span.key), self._know_details)
+    def _know_range(self, found: range_summary.Summary) -> None:
+        self._summary = found
+        self.query_one("#details", Lines).redraw()
 
     def _know_details(self, found: Mapping[str, Any]) -> None:
         self._details = found
@@ -196,6 +222,10 @@ class TimelineScreen(TraceScreen):
 
     def _told(self, width: int, height: int) -> list[Line]:
         span = self.lanes.selected
+        if self.lanes.range is not None:
+            if self._summary is None:
+                return [[(" adding up the range ...", "dim")]]
+            return range_summary.lines(self._summary, self.lanes.run_start_ns, width)
         if span is None:
             return []
         time = formats.duration(span.end_ns - span.start_ns)

@@ -1,0 +1,180 @@
+"""How a timeline looks: the ruler, the name of a lane, and its events in cells."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.cells import cell_len
+from textual.strip import Strip
+
+from neuron_explorer.reports import formats
+from neuron_explorer.tui.ink import letter, role_of
+from neuron_explorer.tui.state import EventKey
+from neuron_explorer.tui.text import Line, fit, joined, safe
+from neuron_explorer.tui.timeline_data import Cell, Cells, Range, Window
+
+_DENSE, _SPARSE = 0.5, 0.05
+"""Part of a cell that short events must fill to show as solid, or as more than a dot."""
+
+MOST_ROWS = 3
+"""Of one lane; the last of three is left blank."""
+
+_NAMED_CELLS = 4
+_TICK_CELLS = 14
+
+
+def ruler(window: Window, run_start_ns: int, label_cells: int, chosen: Range | None) -> Line:
+    """Times from the start of the run; a chosen range stands out."""
+    line = ""
+    for column in range(0, window.columns - 6, _TICK_CELLS):
+        past = column * window.cell_ns
+        at = window.start_ns - run_start_ns
+        said = f"+{formats.duration(past)}" if past else formats.duration(at)
+        line += fit(f"│{said}", _TICK_CELLS)
+    line = fit(line, window.columns)
+    blank = " " * label_cells
+    if chosen is None:
+        return [(blank + line, "dim")]
+    first, end = (window.column(at) for at in (chosen.start_ns, chosen.end_ns - 1))
+    return [
+        (blank + line[:first], "dim"),
+        (line[first : end + 1], "accent:fill"),
+        (line[end + 1 :], "dim"),
+    ]
+
+
+@dataclass(frozen=True)
+class Head:
+    """How the head of a lane is drawn."""
+
+    width: int
+    ranks: bool
+    """Whether it says the rank."""
+    here: bool
+    """Whether the cursor is in it."""
+    focus: bool
+
+
+def lane_line(
+    lane: Mapping[str, Any], head: Head, drawn: Drawn, selected: EventKey | None, part: int
+) -> Line:
+    """One of the rows of a lane: the first has the names, the others only the events."""
+    if part > 0:
+        return [" " * head.width, *drawn.line(lane["lane"], selected, named=False)]
+    return [*_label(lane, head), *drawn.line(lane["lane"], selected)]
+
+
+def _label(lane: Mapping[str, Any], head: Head) -> Line:
+    """Mark of the cursor, queue or thread, and track in exactly the width, the last cell blank."""
+    rank, width = f"r{lane['rank']} " if head.ranks else "", head.width - 1
+    track = str(lane["track"])
+    room = width - 1 - len(track) - 1
+    place = formats.shorten(rank + safe(str(lane["place"])), max(room, 0)) if room > 3 else ""
+    said = f"{place} {track}" if place else track
+    role = "title" if head.here else "dim"
+    return [(" ▸"[head.here and head.focus], role), (fit(said, width - 1) + " ", role)]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The cells of a window, as they are shown until others arrive."""
+
+    window: Window
+    cells: Cells
+    strips: dict[int, tuple[object, Strip]] = field(default_factory=dict, compare=False)
+    """Lines as they were drawn last, with all that they were drawn from."""
+
+    def line(self, lane: int, selected: EventKey | None, *, named: bool = True) -> Line:
+        """The events of one lane, with their names; neighbours of one look are one piece."""
+        pieces: list[tuple[str, str]] = []
+        column = 0
+        while column < self.window.columns:
+            piece, taken = self._run(lane, column, selected, named=named)
+            pieces.append(piece)
+            column += taken
+        return joined(pieces)
+
+    def nearest(self, lane: int, column: int) -> Cell | None:
+        """Of the cells of a lane the one closest to a column."""
+        near = [at for of, at in self.cells if of == lane]
+        if not near:
+            return None
+        return self.cells[lane, min(near, key=lambda at: abs(at - column))]
+
+    def outermost(self, lane: int, by: int) -> Cell | None:
+        """The first (`by` > 0) or last cell of a lane."""
+        columns = [at for of, at in self.cells if of == lane]
+        if not columns:
+            return None
+        return self.cells[lane, min(columns) if by > 0 else max(columns)]
+
+    def beside(self, lane: int, column: int, by: int, key: EventKey | None) -> Cell | None:
+        """From a column on the next cell that shows another event than `key`."""
+        column += by
+        while 0 <= column < self.window.columns:
+            cell = self.cells.get((lane, column))
+            if cell is not None and cell.span.key != key:
+                return cell
+            column += by
+        return None
+
+    def _run(
+        self, lane: int, column: int, selected: EventKey | None, *, named: bool
+    ) -> tuple[tuple[str, str], int]:
+        """What one event looks like from a column on, and how many columns it takes."""
+        cell = self.cells.get((lane, column))
+        if cell is None:
+            return (" ", ""), 1
+        if not cell.is_long(self.window.cell_ns):
+            return _speck(cell, chosen=cell.span.key == selected), 1
+        end = column + 1
+        while end < self.window.columns and self._same(lane, end, cell):
+            end += 1
+        shown = _block(cell, end - column, chosen=cell.span.key == selected)
+        return (shown if named else (" " * (end - column), shown[1])), end - column
+
+    def _same(self, lane: int, column: int, cell: Cell) -> bool:
+        other = self.cells.get((lane, column))
+        return other is not None and other.span.key == cell.span.key
+
+
+class KeptWindows:
+    """The windows drawn last: whoever zooms and pans comes back to them."""
+
+    MOST = 32
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[tuple[Window, int, int], Drawn] = OrderedDict()
+
+    def get(self, key: tuple[Window, int, int]) -> Drawn | None:
+        """Of a window and its first and last lane."""
+        return self._of.get(key)
+
+    def put(self, key: tuple[Window, int, int], drawn: Drawn) -> None:
+        self._of[key] = drawn
+        self._of.move_to_end(key)
+        if len(self._of) > self.MOST:
+            self._of.popitem(last=False)
+
+
+def _block(cell: Cell, width: int, *, chosen: bool) -> tuple[str, str]:
+    """A long event: its letter, and its name where there is room."""
+    said = letter(cell.span.mark)
+    if width >= _NAMED_CELLS:
+        said = f"{said} {safe(cell.span.name).rpartition('::')[2]}"
+        said = formats.clip(said, width - 1) if cell_len(said) > width - 1 else said
+    else:
+        said = said * width
+    return fit(said, width), "chosen" if chosen else f"{role_of(cell.span.mark)}:fill"
+
+
+def _speck(cell: Cell, *, chosen: bool) -> tuple[str, str]:
+    """Short events: solid, a letter, or a dot, by how much of the cell they fill."""
+    role = role_of(cell.span.mark)
+    if cell.busy >= _DENSE:
+        return letter(cell.span.mark), "chosen" if chosen else f"{role}:fill"
+    shown = letter(cell.span.mark) if cell.busy >= _SPARSE else "·"
+    return shown, "chosen" if chosen else role
