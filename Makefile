@@ -5,15 +5,16 @@
 #   make score   score the analyzers on the labelled programs
 #   make bench   measure import speed, memory and analysis time
 #   make picture TRACE=...   draw docs/analyze.svg, the picture in the README
+#   make screens TRACE=...   draw docs/overview.svg, source.svg and timeline.svg, its other pictures
 #   make wheel-check   build the wheel and use it in a clean environment without torch
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PYTEST_ARGS ?= -n 2 --dist loadfile
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo test check format score bench picture wheel-check clean
+.PHONY: install demo test check format score bench picture screens wheel-check clean
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -51,6 +52,9 @@ bench: $(STAMP)
 
 picture: $(STAMP)
 	$(BIN)/python docs/picture.py $(TRACE) --limit 3
+
+screens: $(STAMP)
+	$(BIN)/python docs/screens.py $(TRACE)
 
 wheel-check: $(STAMP)
 	bash .ci/wheel-check $(BIN)/python

@@ -14,6 +14,23 @@ settings.register_profile("local", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+LONGEST = (
+    "test_end_to_end.py",
+    "sources/test_compiled.py",
+    "capture/test_compiler.py",
+    "sources/test_sources.py",
+    "dryrun/test_device.py",
+    "capture/test_demo.py",
+    "bottlenecks/test_bottlenecks.py",
+    "importers/test_damage.py",
+)
+"""Files that take longest. Begun last, one of them would keep a single core busy at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
+
+
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Packed bytes are no name: the time stamp in a gzip header differs between workers."""
     if isinstance(val, bytes) and (len(val) > 80 or not val.isascii()):

@@ -285,10 +285,12 @@ def test_the_commands_of_the_readme_run(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "trace.json.gz").write_bytes(gzip.compress(TINY.read_bytes()))
+    for name in ("trace", "before", "after"):
+        (tmp_path / f"{name}.json.gz").write_bytes(gzip.compress(TINY.read_bytes()))
     lines = re.findall(r"^ +neuron-explorer (.+)$", README.read_text("utf-8"), re.MULTILINE)
     commands = [shlex.split(line, comments=True) for line in lines]
-    slow = {"calibrate", "demo", "run"}  # they measure or need torch; tests of their own do so
+    # they measure, need torch or serve until they are stopped; tests of their own do so
+    slow = {"calibrate", "demo", "mcp", "run"}
     for arguments in sorted(commands, key=lambda words: words[0] != "import"):
         assert arguments[0] in COMMANDS
         if arguments[0] not in slow:

@@ -46,8 +46,12 @@ def test_links_and_package_dir_agree() -> None:
     ("package", "name"),
     [
         ("neuron_explorer", "py.typed"),
+        ("neuron_explorer", "guide.md"),
         ("neuron_explorer", "views/work.sql"),
         ("neuron_explorer.devices", "h100-sxm.toml"),
+        ("neuron_explorer.reports.html", "report.css"),
+        ("neuron_explorer.reports.html", "report.html.j2"),
+        ("neuron_explorer.reports.html", "report.js"),
         ("neuron_explorer.analyzers", "trace_health.sql"),
     ],
 )

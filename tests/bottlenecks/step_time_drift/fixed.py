@@ -18,7 +18,7 @@ def main() -> None:
     with neuron_explorer.profile() as profiler:
         for _ in range(20):
             predictions = model(batch).flatten()
-            nn.functional.mse_loss(predictions, targets).backward()
+            torch.autograd.backward(nn.functional.mse_loss(predictions, targets))
             history.append(predictions.detach())
             ranked = torch.cat(list(history)).sort().values
             _ = ranked[len(ranked) // 2]

@@ -29,7 +29,7 @@ def main() -> None:
     batch, targets = torch.randn(512, 1024), torch.randn(512, 512)
     with neuron_explorer.profile(schedule=schedule(wait=1, warmup=1, active=6)) as profiler:
         for _ in range(8):
-            nn.functional.mse_loss(model(batch), targets).backward()
+            torch.autograd.backward(nn.functional.mse_loss(model(batch), targets))
             profiler.step()
 
 

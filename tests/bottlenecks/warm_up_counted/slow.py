@@ -33,7 +33,7 @@ def main() -> None:
     batch, targets = torch.randn(512, 1024), torch.randn(512, 512)
     with neuron_explorer.profile() as profiler:
         for _ in range(6):
-            nn.functional.mse_loss(model(batch), targets).backward()
+            torch.autograd.backward(nn.functional.mse_loss(model(batch), targets))
             profiler.step()
 
 
