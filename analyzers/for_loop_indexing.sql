@@ -162,6 +162,10 @@ bodies AS (
         coalesce(bool_and(c.device = 'cpu'), FALSE) AS on_host,
         sum(c.work_ns) AS work_ns,
         sum(c.paced_ns) AS paced_ns,
+        -- what autograd runs for these calls goes with them
+        coalesce(sum(c.backward_ns), 0) AS backward_ns,
+        coalesce(sum(c.backward_paced_ns), 0) AS backward_paced_ns,
+        coalesce(sum(c.backward_host_ns), 0) AS backward_host_ns,
         max(c.end_ns) - min(c.start_ns) AS host_ns,
         flatten(list(c.work_ids)) AS event_ids,
         list(c.name) FILTER (WHERE c.family IS DISTINCT FROM 'view') AS names,
@@ -192,11 +196,19 @@ places AS (
         arg_min(module, start_ns) AS module,
         sum(work_ns)::BIGINT AS device_time_ns,
         sum(host_ns)::BIGINT AS host_ns,
-        round(sum(if(on_host, host_ns, paced_ns) * (1 - 1 / turns)) / 2)::BIGINT AS saving_low_ns,
         round(
             sum(
-                if(on_host OR paced_ns < work_ns, greatest(host_ns, work_ns), work_ns)
+                if(on_host, host_ns + backward_host_ns, paced_ns + backward_paced_ns)
                 * (1 - 1 / turns)
+            ) / 2
+        )::BIGINT AS saving_low_ns,
+        round(
+            sum(
+                if(
+                    on_host OR paced_ns < work_ns,
+                    greatest(host_ns, work_ns) + greatest(backward_host_ns, backward_ns),
+                    work_ns + backward_ns
+                ) * (1 - 1 / turns)
             )
         )::BIGINT AS saving_high_ns,
         flatten(list(names)) AS names,

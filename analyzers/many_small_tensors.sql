@@ -127,13 +127,19 @@ runs AS (
         max(place) AS last_place,
         sum(work_ns) AS work_ns,
         sum(paced_ns) AS paced_ns,
+        -- what autograd runs for these calls goes with them
+        coalesce(sum(backward_ns), 0) AS backward_ns,
+        coalesce(sum(backward_host_ns), 0) AS backward_host_ns,
         max(end_ns) - min(start_ns) AS host_ns,
         flatten(list(work_ids)) AS event_ids,
         arg_min(module, place) AS module,
         min(start_ns) AS start_ns
     FROM numbered
     GROUP BY ALL
-    HAVING count(*) >= $min_tensors AND avg(bytes) <= $max_tensor_bytes
+    HAVING
+        count(*) >= $min_tensors AND avg(bytes) <= $max_tensor_bytes
+        -- calls of as many modules are layers in a row, each of which needs the one before
+        AND 2 * count(DISTINCT module) <= count(*)
 ),
 
 -- parts of one tensor, taken out one after the other
@@ -205,6 +211,8 @@ loops AS (
         sum(bytes) AS bytes,
         sum(work_ns) AS work_ns,
         sum(paced_ns) AS paced_ns,
+        sum(backward_ns) AS backward_ns,
+        sum(backward_host_ns) AS backward_host_ns,
         max(host_ns) AS host_ns,
         flatten(list(event_ids)) AS event_ids,
         arg_max(name, (work_ns, name)) AS name,
@@ -263,8 +271,10 @@ places AS (
             sum(
                 CASE
                     WHEN l.device = 'cpu' OR l.paced_ns < l.work_ns
-                        THEN greatest(l.host_ns, l.work_ns)
-                    ELSE l.work_ns
+                        THEN
+                            greatest(l.host_ns, l.work_ns)
+                            + greatest(l.backward_host_ns, l.backward_ns)
+                    ELSE l.work_ns + l.backward_ns
                 END * (1 - 1 / l.tensors)
             )
         )::BIGINT AS high_ns,
