@@ -28,8 +28,8 @@
 -- doc = "What happens less often is set-up, not part of a loop."
 --
 -- [params.min_share]
--- default = 0.02
--- doc = "Functions with less of the recorded time are left out (0 to 1)."
+-- default = 0.05
+-- doc = "Functions with less of the recorded time are left out: a recording adds as much (0 to 1)."
 --
 -- [params.warning_share]
 -- default = 0.1

@@ -290,7 +290,7 @@ def test_the_commands_of_the_readme_run(
     lines = re.findall(r"^ +neuron-explorer (.+)$", README.read_text("utf-8"), re.MULTILINE)
     commands = [shlex.split(line, comments=True) for line in lines]
     # they measure, need torch or serve until they are stopped; tests of their own do so
-    slow = {"calibrate", "demo", "mcp", "run"}
+    slow = {"calibrate", "demo", "mcp", "run", "verify"}
     for arguments in sorted(commands, key=lambda words: words[0] != "import"):
         assert arguments[0] in COMMANDS
         if arguments[0] not in slow:

@@ -60,7 +60,7 @@ def test_a_project_gets_the_fixture_and_readable_failures(pytester: pytest.Pytes
             neuron_trace.assert_no_host_sync()
         """
     )
-    run = pytester.runpytest_inprocess(
+    run = pytester.runpytest_subprocess(
         "-p", "neuron_explorer.pytest_plugin", "-W", "error", "-p", "no:cacheprovider"
     )
     run.assert_outcomes(passed=1, failed=1)

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -134,6 +134,7 @@ def test_list_dtypes_come_from_the_ops_around(tmp_path: Path) -> None:
     assert "list_dtype_inferred" in row["cost_note"]
 
 
+@settings(max_examples=40)  # each is a whole import
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=12))
 def test_shares_follow_duration_and_sum_to_the_op(durations: list[int]) -> None:
     events = [op("aten::mm", 0, 20, **MM)]

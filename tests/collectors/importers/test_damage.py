@@ -64,14 +64,14 @@ def imported(folder: Path, data: bytes) -> set[str | None] | None:
     return set(parquet.read_table(folder / "trace.parquet").column("name").to_pylist())
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(st.one_of(cuts, inserts, ends), min_size=1, max_size=6))
 def test_damage_never_crashes(damages: list[tuple[str, int, object]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         imported(Path(folder), damaged(damages))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(inside)
 def test_one_stray_token_costs_few_events(damage: tuple[str, int, object]) -> None:
     with tempfile.TemporaryDirectory() as folder:
