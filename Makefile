@@ -2,6 +2,7 @@
 #   make demo    profile a small training step and print what wastes its time
 #   make test    run the tests
 #   make check   format, lint, SQL, types, architecture
+#   make deep    run the tests that compile for minutes
 #   make score   score the analyzers on the labelled programs
 #   make bench   measure import speed, memory and analysis time
 #   make picture TRACE=...   draw docs/analyze.svg, the picture in the README
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo test check format score bench picture screens wheel-check clean
+.PHONY: install demo test deep check format score bench picture screens wheel-check clean
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -32,6 +33,9 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/pytest $(PYTEST_ARGS)
 
+deep: $(STAMP)
+	$(BIN)/pytest -m deep tests
+
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -48,7 +52,7 @@ score: $(STAMP)
 	$(BIN)/python tests/benchmarks/score.py $(SCORE_ARGS)
 
 bench: $(STAMP)
-	$(BIN)/pytest -m bench -s tests/benchmarks
+	$(BIN)/pytest -m bench -s tests/benchmarks tests/analyzers/compare
 
 picture: $(STAMP)
 	$(BIN)/python docs/picture.py $(TRACE) --limit 3

@@ -21,7 +21,6 @@ LONGEST = (
     "sources/test_sources.py",
     "dryrun/test_device.py",
     "capture/test_demo.py",
-    "bottlenecks/test_bottlenecks.py",
     "importers/test_damage.py",
 )
 """Files that take longest. Begun last, one of them would keep a single core busy at the end."""

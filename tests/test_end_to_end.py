@@ -343,6 +343,7 @@ def test_a_step_of_it_waits_for_its_loader(cnn: Path) -> None:
     assert inside[0]["ops_ns"] > 0
 
 
+@pytest.mark.deep
 @needs_compiler
 def test_a_compiled_activation(tmp_path: Path) -> None:
     trace = tmp_path / "compiled.parquet"

@@ -1,6 +1,7 @@
 """Captures of one program, made here and now on whatever machine this is.
 
-Five of them make ten pairs. Nothing is tuned to the machine: a busy one widens the band.
+Five of them make ten pairs. Nothing is tuned to the machine: a busy one widens the band. Whether a
+pair of equal captures differs by chance is measured, so `make bench` runs this.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from neuron_explorer.analyzers import Report, run
 from neuron_explorer.analyzers.compare import Comparison, Verdict, compare
 from neuron_explorer.reports.diff_words import verdict
 from neuron_explorer.trace import Trace
+
+pytestmark = pytest.mark.bench
 
 CAPTURES = 5
 NEAR = ("python_overhead", "hbm_bound_eager_ops", "warm_up_counted", "outlier_steps")

@@ -3,6 +3,7 @@
 analyzer: layout_copies
 line: images = batch.contiguous(memory_format=torch.channels_last)
 gain: verifiable
+runs: make score
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 analyzer: recomputation_cost
 line: out: Tensor = torch.relu(images + self.second(torch.relu(self.first(images))))
 gain: verifiable
+runs: make score
 """
 
 from __future__ import annotations

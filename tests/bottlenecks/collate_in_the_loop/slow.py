@@ -3,6 +3,7 @@
 analyzer: input_wait
 line: for tokens, labels in DataLoader(reviews, batch_size=64, collate_fn=collate):
 gain: verifiable
+runs: make score
 """
 
 from __future__ import annotations

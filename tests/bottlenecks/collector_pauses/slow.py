@@ -3,6 +3,7 @@
 analyzer: collector_pauses
 line: gc.collect()
 gain: verifiable
+runs: make score
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 analyzer: zero_grad_fills
 line: optimizer.zero_grad(set_to_none=False)
 gain: verifiable
+runs: make score
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 analyzer: layout_copies
 line: weight = self.embedding.weight.t().contiguous()
 gain: verifiable
+runs: make score
 """
 
 from __future__ import annotations

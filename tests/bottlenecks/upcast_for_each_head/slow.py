@@ -3,6 +3,7 @@
 analyzer: repeated_casts
 line: scores = [head(features.float()) for head in self.heads]
 gain: verifiable
+runs: make score
 """
 
 from __future__ import annotations

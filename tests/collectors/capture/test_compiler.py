@@ -58,6 +58,7 @@ def run(folder: Path, text: str, *arguments: str) -> list[str]:
     return done.stdout.strip().splitlines()[-3:]
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler")
 def test_lines_survive_caches_edits_and_twins(tmp_path: Path) -> None:
     assert run(tmp_path, PROGRAM) == ["['4', '7']", "2", "0"]
