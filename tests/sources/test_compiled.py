@@ -33,6 +33,7 @@ _NUMBERS = {"scalar_tensor"}
 Line = tuple[str, int]
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.torch,
     pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
