@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import signal
 import threading
@@ -39,6 +40,8 @@ class _State:
     """How many calls now change what a session holds, or write it."""
     terminated = False
     """SIGTERM came while something was busy."""
+    prepared = False
+    """torch was asked to record, for which Kineto begins a thread that never ends."""
 
 
 def guard(session: Guarded) -> None:
@@ -61,6 +64,16 @@ def undisturbed() -> Iterator[None]:
         _State.busy -= 1
         if _State.terminated and not _State.busy:
             _terminate()
+
+
+def torch_prepares() -> None:
+    """Note that torch is asked to record."""
+    _State.prepared = True
+
+
+def busy() -> bool:
+    """Whether something now changes what a session holds, or writes it."""
+    return _State.busy > 0
 
 
 def arm() -> None:
@@ -128,6 +141,22 @@ def _in_child() -> None:
             stop = torch._C._autograd._toggle_collection_dynamic
             stop(False, {ProfilerActivity.CPU})  # noqa: FBT003 - it takes no names
     disarm()
+    if _State.prepared:
+        _end_without_destructors()
+
+
+def _end_without_destructors() -> None:
+    """Let this forked child end as those of multiprocessing do, once Python is done.
+
+    Kineto's thread is the parent's, and its destructor (`~ConfigLoader`) waits for it for ever:
+    a child that ends by itself never would. What C buffers is still written, and the exit status
+    kept. Without effect where the C library is not glibc.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "on_exit"):
+        # called in reverse, and before all that torch registered
+        libc.on_exit(libc._exit, None)
+        libc.__cxa_atexit(libc.fflush, None, None)
 
 
 @contextmanager

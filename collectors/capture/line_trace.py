@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 from neuron_explorer.collectors.capture.tapes import (
     CHUNK,
@@ -26,8 +26,6 @@ TraceFunction = Callable[[FrameType, str, Any], Any]
 
 FOREIGN = -1
 """Stands for the number of a code object that is not recorded."""
-
-_KINDS = {"call": ENTER << KIND_SHIFT, "line": 0, "return": LEAVE << KIND_SHIFT}
 
 
 class TracedLines:
@@ -50,17 +48,17 @@ class TracedLines:
         """Begin; a trace function that was there before rests until `stop()`."""
         self._started_by = threading.get_ident()
         self._before = (sys.gettrace(), threading.gettrace())
-        on_call, on_event = self._functions(self._before[0])
+        on_call, function_of = self._functions(self._before[0])
         frame: FrameType | None = sys._getframe(1)
         seeds = []
         while frame is not None:
             if FOREIGN < self._number(frame) < WATCHED:
                 self._frames_before[id(frame)] = frame.f_trace
                 seeds.append(frame)
-                frame.f_trace = on_event
+                frame.f_trace = function_of(frame)
             frame = frame.f_back
         for seed in reversed(seeds):
-            on_event(seed, "call", None)
+            function_of(seed)(seed, "call", None)
         threading.settrace(self._in_new_thread)
         sys.settrace(on_call)
 
@@ -101,49 +99,70 @@ class TracedLines:
         sys.settrace(on_call)
         return on_call(frame, event, arg)
 
-    def _functions(self, resting: Any) -> tuple[TraceFunction, TraceFunction]:
-        """Trace functions of one thread, with everything they touch in local variables.
+    def _functions(self, resting: Any) -> tuple[TraceFunction, Callable[[FrameType], Any]]:
+        """Trace function of one thread's calls, and what gives that of a frame in it.
+
+        Each code object has a trace function of its own, with everything it touches in local
+        variables: what a line costs is paid millions of times.
 
         Args:
             resting: The thread's trace function before and after.
         """
         tape = Tape(self._budget)
         self.tapes.append(tape)
-        base_of, number, stopped = self._base, self._number, self._stopped
-        time_ns, kinds, latest = time.time_ns, _KINDS, tape.latest
+        number, stopped = self._number, self._stopped
+        of_code: dict[int, TraceFunction | Literal[False]] = {}
+
+        def function_of(frame: FrameType) -> TraceFunction | Literal[False]:
+            base = number(frame)
+            found: TraceFunction | Literal[False] = False
+            if base != FOREIGN:
+                found = self._on_event(tape, base)
+                found = found if base < WATCHED else self._on_watched(tape, base, found)
+            of_code[id(frame.f_code)] = found
+            return found
 
         def on_call(frame: FrameType, event: str, arg: object) -> TraceFunction | None:
             if stopped:
                 sys.settrace(resting)
                 return None
-            base = base_of.get(id(frame.f_code))
-            if base is None:
-                base = number(frame)
-            if base == FOREIGN:
-                return None
-            return on_event(frame, event, arg) if base < WATCHED else on_watched(frame, base)
+            found = of_code.get(id(frame.f_code))
+            if found is None:
+                found = function_of(frame)
+            return found(frame, event, arg) if found else None
+
+        return on_call, function_of
+
+    def _on_event(self, tape: Tape, base: int) -> TraceFunction:
+        """Trace function of one code object, by its number."""
+        latest, stopped, time_ns = tape.latest, self._stopped, time.time_ns
+        begin, end = base + (ENTER << KIND_SHIFT), base + (LEAVE << KIND_SHIFT)
 
         def on_event(frame: FrameType, event: str, _arg: object) -> TraceFunction | None:
-            kind = kinds.get(event)
-            if kind is None or stopped:
+            if event == "line":
+                kind = base
+            elif event == "call":
+                kind = begin
+            elif event == "return":
+                kind = end
+            else:
+                return on_event
+            if stopped:
                 return on_event
             latest.append(time_ns())
-            latest.append(base_of[id(frame.f_code)] + kind + (frame.f_lineno or 0))
+            latest.append(kind + (frame.f_lineno or 0))
             if len(latest) >= CHUNK:
                 tape.pack()
             return on_event
 
-        on_watched = self._on_watched(tape, on_event)
-        return on_call, on_event
+        return on_event
 
-    def _on_watched(
-        self, tape: Tape, on_event: TraceFunction
-    ) -> Callable[[FrameType, int], TraceFunction]:
-        """What to do where the call of a watched function begins."""
+    def _on_watched(self, tape: Tape, base: int, on_event: TraceFunction) -> TraceFunction:
+        """The same where the call of a watched function begins."""
         latest, time_ns, kind = tape.latest, time.time_ns, ENTER << KIND_SHIFT
         number_of = self._calls.number
 
-        def on_watched(frame: FrameType, base: int) -> TraceFunction:
+        def on_watched(frame: FrameType, _event: str, _arg: object) -> TraceFunction:
             frame.f_trace_lines = False
             owner = first_argument(frame)
             called = number_of((base - WATCHED) >> CODE_SHIFT, owner)

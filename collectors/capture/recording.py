@@ -11,7 +11,8 @@ from torch.profiler import profile as torch_profile
 
 from neuron_explorer.collectors.capture.companions import Remark
 from neuron_explorer.collectors.capture.growth import Growth
-from neuron_explorer.collectors.capture.guards import undisturbed
+from neuron_explorer.collectors.capture.growth_watch import GrowthWatch
+from neuron_explorer.collectors.capture.guards import busy, torch_prepares, undisturbed
 from neuron_explorer.collectors.capture.sessions import sessions
 from neuron_explorer.collectors.capture.window import PARTLY, Beside, attempt
 
@@ -37,6 +38,9 @@ class Recording(torch_profile):
         super().__init__(**kwargs)
         self._beside = beside
         self._growth = growth
+        self._ending = threading.RLock()
+        """Held while a window ends: with `all_threads` two threads may want that at once."""
+        self._growth_watch = GrowthWatch(lambda: growth.over() is not None, self._end_unasked)
         self._all_threads = all_threads
         self._phase = Phase.OFF
         self._thread = 0
@@ -56,6 +60,7 @@ class Recording(torch_profile):
                 stacklevel=2,
             )
             return
+        torch_prepares()
         with undisturbed(), sessions.ours():
             super().prepare_trace()
         self._phase = Phase.PREPARED
@@ -79,14 +84,16 @@ class Recording(torch_profile):
                 return
             self._phase, self._thread = Phase.RECORDING, threading.get_ident()
             self._growth.start()
+            self._growth_watch.start()
             attempt(self._beside.start, PARTLY)
 
     def stop_trace(self) -> None:
         """End to record, as in torch; harmless where nothing is recorded."""
-        if self._phase is not Phase.RECORDING:
-            return
-        with undisturbed():
+        with undisturbed(), self._ending:
+            if self._phase is not Phase.RECORDING:
+                return
             self._phase = Phase.OFF
+            self._growth_watch.stop()
             attempt(self._beside.stop, PARTLY)
             if not self._here():
                 sessions.leave_over(self._thread)
@@ -131,10 +138,17 @@ class Recording(torch_profile):
         )
         attempt(self.stop_trace, PARTLY)
 
+    def _end_unasked(self) -> None:
+        """The same, called between two instructions of whatever the program does."""
+        if not busy():
+            attempt(self.check_growth, PARTLY)
+
     def _here(self) -> bool:
         return self._all_threads or threading.get_ident() == self._thread
 
     def _forget(self) -> None:
         """This is a forked child: what torch holds here is the parent's."""
         self._phase, self._cut = Phase.OFF, None
+        self._growth_watch.stop()
+        self._ending = threading.RLock()
         self.step_rec_fn = None

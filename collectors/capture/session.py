@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import ContextDecorator
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal, get_args
 
 import torch
@@ -84,8 +85,9 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
             recorded anyway. Without effect where `experimental_config` is given.
         max_growth: By how many bytes this process may grow while one window is recorded; the
             window ends there, with a warning and the import issue `budget_reached`. None = half
-            of the memory that is available when the window begins. It is looked at in `step()`
-            and, where lines are recorded, every 65536 of them.
+            of the memory that is available when the window begins. It is looked at in `step()`,
+            where lines are recorded every 65536 of them, and in windows that begin on the main
+            thread four times a second.
         save_at_sigterm: Save what exists when SIGTERM comes, then end as without; only where
             the program has no handler of its own and starts on the main thread. Python runs a
             handler between two of its instructions, so one that hangs inside C code does not end.
@@ -216,6 +218,21 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
             if self._listening is not None:
                 self._listening.leave()
         self._say_what_is_missing(ends_in)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End; what ended the block is raised, whatever a handler of the user's raises besides."""
+        end: Any = super().__exit__
+        try:
+            end(kind, error, trace)
+        except Exception as failure:
+            if error is None:
+                raise
+            error.add_note(f"and when its profile ended: {failure!r}")
 
     def finish(self, why: str) -> None:
         """Save what exists: the process ends."""

@@ -38,7 +38,7 @@ with profile(on_trace_ready=ready) as session:
     if os.fork() == 0:
         torch.zeros(2)
         {end}
-        os._exit(0)  # torch's own threads are not there, and its destructors wait for them
+        os._exit(0)
     else:
         assert os.wait()[1] == 0
         torch.full((2,), 3.0)
@@ -50,6 +50,36 @@ session.export_chrome_trace("theirs.json")
     assert files(tmp_path) == ["theirs.json", "trace.parquet"]
     assert {"aten::ones", "aten::full"} <= names(tmp_path / "trace.parquet")
     assert "aten::zeros" not in names(tmp_path / "trace.parquet")
+
+
+@pytest.mark.parametrize("when", ["while it records", "later"])
+def test_a_forked_child_ends_by_itself(tmp_path: Path, when: str) -> None:
+    job = run_job(
+        f"""
+session = profile()
+session.start()
+torch.ones(2)
+if {when == "later"}:
+    session.stop()
+time.sleep(0.5)  # until Kineto's thread, which the child has not, waits
+child = os.fork()
+if child == 0:
+    print("child", end="")
+    sys.exit(7)
+for _ in range(200):
+    ended, status = os.waitpid(child, os.WNOHANG)
+    if ended:
+        print(" ended with", os.waitstatus_to_exitcode(status))
+        break
+    time.sleep(0.1)
+else:
+    os.kill(child, signal.SIGKILL)
+session.stop()
+""",
+        tmp_path,
+    )
+    assert (job.code, job.out) == (0, "child ended with 7\n"), job.said
+    assert files(tmp_path) == ["trace.parquet"]
 
 
 def test_a_forked_child_keeps_no_ops(tmp_path: Path) -> None:

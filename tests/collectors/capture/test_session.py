@@ -220,6 +220,23 @@ def test_many_sessions_leave_nothing_behind(
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("theirs", [KeyError("theirs"), SystemExit(5)])
+def test_what_ends_the_block_wins_over_a_handler_that_fails(theirs: BaseException) -> None:
+    def fail(_session: Any) -> None:
+        raise ValueError("of the handler")
+
+    @profile(on_trace_ready=fail)
+    def job() -> None:
+        torch.ones(2)
+        raise theirs
+
+    with pytest.raises(type(theirs)) as ended:
+        job()
+    assert ended.value is theirs
+    assert ended.value.__notes__ == ["and when its profile ended: ValueError('of the handler')"]
+    assert Path("trace.parquet").exists()
+
+
 def test_a_handler_for_torchs_own_profiler() -> None:
     handler = neuron_explorer.trace_handler("runs/")
     plan = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=2)

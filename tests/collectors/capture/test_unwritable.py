@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ torch = pytest.importorskip("torch")
 from jobs import files, run_job  # noqa: E402
 
 from neuron_explorer.collectors.capture.growth import Growth, available_bytes  # noqa: E402
+from neuron_explorer.collectors.capture.recording import Phase  # noqa: E402
 from neuron_explorer.collectors.capture.session import profile  # noqa: E402
 from neuron_explorer.errors import OutputError  # noqa: E402
 
@@ -113,7 +116,41 @@ def test_growth_is_looked_at_where_no_step_is_called() -> None:
     with pytest.warns(UserWarning, match="recording ends here"):
         many_ops(session)
     query = "SELECT count(*) AS n FROM ops WHERE name = 'aten::add_'"
-    assert 10_000 < session.trace.sql(query)["n"][0].as_py() < 100_000
+    assert 1_000 < session.trace.sql(query)["n"][0].as_py() < 100_000
+
+
+@pytest.mark.parametrize("memory", [True, False], ids=["own thread", "all threads"])
+def test_growth_is_looked_at_where_nothing_of_ours_is_called(*, memory: bool) -> None:
+    session = profile(source="off", max_growth=20 << 20, profile_memory=memory)
+    with pytest.warns(UserWarning, match="recording ends here"):
+        grow_until_it_ends(session)
+    assert not session.complete
+    (metadata,) = session.trace.metadata.values()
+    kinds = [issue["kind"] for issue in metadata["import_issues"]]
+    assert "budget_reached" in kinds
+    assert threads_that_watch() == 0
+
+
+def grow_until_it_ends(session: profile) -> None:
+    x = torch.ones(2)
+    with session:
+        kept = bytearray(64 << 20)
+        deadline = time.monotonic() + 60
+        while session._phase is Phase.RECORDING and time.monotonic() < deadline:
+            x.add_(1)
+        assert len(kept) > 0
+        assert session._phase is Phase.ENDED
+
+
+def threads_that_watch() -> int:
+    deadline = time.monotonic() + 10
+    while (alive := _watching()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return alive
+
+
+def _watching() -> int:
+    return sum(thread.name == "neuron_explorer growth" for thread in threading.enumerate())
 
 
 def test_growth_is_measured() -> None:
