@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -135,23 +136,31 @@ class Spool:
         self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, mode="w"), SPOOLED)
 
     def append(self, batch: pa.RecordBatch) -> None:
-        try:
+        with _writing():
             self._writer.write_batch(batch)
-        except OSError as error:
-            raise OutputError(
-                f"cannot write to the temporary folder {tempfile.gettempdir()}: {error}",
-                hint="set TMPDIR to a folder with more room",
-            ) from error
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All batches; ends the writing."""
-        self._writer.close()
-        self._file.seek(0)
+        with _writing():
+            self._writer.close()
+            self._file.seek(0)
         yield from pa.ipc.open_stream(pa.PythonFile(self._file, mode="r"))
 
     def close(self) -> None:
-        # closing the writer would write once more, to a disk that may be full
-        self._file.close()
+        # what is still to be written is not wanted, and the disk may be full
+        with suppress(OSError):
+            self._file.close()
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"cannot write to the temporary folder {tempfile.gettempdir()}: {error}",
+            hint="set TMPDIR to a folder with more room",
+        ) from error
 
 
 class EventBuffer:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -41,7 +40,7 @@ _WRAPPED = re.compile(
 """The bracket of a list around a whole trace."""
 _KINETO = re.compile(rb'"schemaVersion"|"[Ee]xternal id"')
 _BORDER_REACH = 1 << 16
-_NOT_A_NUMBER = r"(?i)[:,\[]\s*[-+]?(nan|inf)"
+_NOT_A_NUMBER = r"[:,\[]\s*[-+]?(nan|inf)"
 
 
 class Reader(Protocol):
@@ -161,7 +160,8 @@ class _Reading(Generic[R]):
 
     def _clean(self, pieces: list[bytes], scanner: EventScanner) -> pa.Table | None:
         """Table of pieces that hold whole, valid events and nothing else; else None."""
-        if self._unescaped or not scanner.between_events:
+        # behind the last piece no comma stands, but the end of the list
+        if self._unescaped or not scanner.between_events or not pieces[-1].endswith(b","):
             return None
         table = self._normaliser.table([_document(piece) for piece in pieces])
         if table is None or _has_bare_words(table):
@@ -225,8 +225,17 @@ def _last_border(block: bytes) -> int | None:
 
 
 def _grouped(pieces: Iterator[bytes]) -> Iterator[list[bytes]]:
-    while group := list(islice(pieces, PIECES_A_QUERY)):
-        yield group
+    """Pieces to parse together; the last one alone, since the list of events ends in it."""
+    group: list[bytes] = []
+    for piece in pieces:
+        if len(group) == PIECES_A_QUERY:
+            yield group
+            group = []
+        group.append(piece)
+    if group[:-1]:
+        yield group[:-1]
+    if group:
+        yield group[-1:]
 
 
 def _document(piece: bytes) -> bytes:
@@ -236,5 +245,10 @@ def _document(piece: bytes) -> bytes:
 def _has_bare_words(table: pa.Table) -> bool:
     """Whether NaN or infinity stood where a number should: DuckDB lets them pass."""
     untimed: Column = pc.and_(pc.is_null(table["ts"]), pc.not_equal(table["ph"], pa.scalar("M")))
-    bare: Column = pc.match_substring_regex(table["attributes"], _NOT_A_NUMBER)
-    return bool(pc.any(untimed).as_py() or pc.any(bare).as_py())
+    if pc.any(untimed).as_py():
+        return True
+    # the expression takes twenty times as long as these
+    lowered: Column = pc.ascii_lower(table["attributes"])
+    suspected = pc.or_(pc.match_substring(lowered, "nan"), pc.match_substring(lowered, "inf"))
+    bare: Column = pc.match_substring_regex(lowered.filter(suspected), _NOT_A_NUMBER)
+    return bool(pc.any(bare).as_py())

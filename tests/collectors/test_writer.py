@@ -86,7 +86,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         import_file(trace_file(tmp_path, 3), tmp_path / "file" / "trace.parquet")
 
 
-@pytest.mark.parametrize("limit", [2_000, 40_000, 400_000])
+@pytest.mark.parametrize("limit", [2_000, 40_000, 400_000, 800_000])
 def test_a_full_disk_keeps_the_old_file(tmp_path: Path, limit: int) -> None:
     path, output = trace_file(tmp_path, 20_000), tmp_path / "trace.parquet"
     output.write_text("old")
