@@ -142,9 +142,8 @@ class Explorer(App[int], Judging):
         gc.unfreeze()
         self.importing.abandoned = True
         self.questions.stop()
-        while not self.questions.over() and self._trace is not None:
-            # a job may have asked again meanwhile
-            self._trace.end_queries()
+        while not self.questions.over():
+            self.questions.end_queries()
         self.questions.join()
         if self._trace is not None:
             self._trace.close()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from textual.dom import DOMNode
@@ -27,6 +30,11 @@ class Asking(DOMNode):
     def explorer(self) -> Explorer:
         return cast("Explorer", self.app)
 
+    @cached_property
+    def _asked_s(self) -> dict[str, float]:
+        """When each topic was asked about last."""
+        return {}
+
     def ask(
         self,
         topic: str,
@@ -43,24 +51,29 @@ class Asking(DOMNode):
             job: Asks the trace; must not touch any widget.
             then: Draws.
             failed: Hears why there is no answer; by default the screen says it in one line.
-            rest_s: Asked only once nobody has asked about the topic again for so long.
+            rest_s: Where the topic was asked about less than that ago, this waits until nobody has
+                asked about it again for so long: only the first and the last of a row of questions
+                are worth an answer.
         """
         heard = failed or self.explorer.complain
+        now = time.monotonic()
+        wait_s = rest_s if now - self._asked_s.get(topic, -math.inf) < rest_s else 0
+        self._asked_s[topic] = now
 
         # called when the worker begins: what a newer question ends before that was never there
         async def asking() -> None:
-            await self._asking(job, then, heard, rest_s)
+            await self._asking(job, then, heard, wait_s)
 
         _: Worker[None] = self.run_worker(asking, group=topic, exclusive=True)
 
     async def _asking(
-        self, job: Job[T], then: Callable[[T], None], failed: Callable[[str], None], rest_s: float
+        self, job: Job[T], then: Callable[[T], None], failed: Callable[[str], None], wait_s: float
     ) -> None:
         explorer = self.explorer
         ask = Ask(explorer.trace)
         explorer.pending += 1
         try:
-            await asyncio.sleep(rest_s)
+            await asyncio.sleep(wait_s)
             answer = await self._answer(ask, job)
             if answer.problem:
                 failed(answer.problem)

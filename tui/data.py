@@ -10,8 +10,8 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -42,6 +42,7 @@ class Ask:
         self._trace = trace
         self._lock = threading.Lock()
         self._interrupt: Callable[[], None] | None = None
+        self._others: list[Trace] = []
         self.stopped = False
 
     @property
@@ -58,12 +59,11 @@ class Ask:
         """
         self.check()
         try:
-            table = self.trace.sql(query, params, started=self._started)
+            rows = self.trace.rows(query, params, started=self._started)
         finally:
             with self._lock:
                 self._interrupt = None
         self.check()
-        rows: list[dict[str, Any]] = table.to_pylist()
         return rows
 
     def query(self, text: str, *, limit: int | None, timeout_s: float) -> QueryResult:
@@ -83,6 +83,20 @@ class Ask:
         finally:
             with self._lock:
                 self._interrupt = None
+
+    @contextmanager
+    def using(self, other: Trace) -> Iterator[None]:
+        """Let a job ask another trace as well, until it is done with it."""
+        self._others.append(other)
+        try:
+            yield
+        finally:
+            self._others.remove(other)
+
+    def end_queries(self) -> None:
+        """Interrupt whatever runs on the traces that the job may ask, from another thread."""
+        for trace in [*self._others, *([self._trace] if self._trace is not None else [])]:
+            trace.end_queries()
 
     def check(self) -> None:
         """Leave a job that nobody waits for.
@@ -153,6 +167,11 @@ class Questions:
             ask.stop()
         for _ in self._threads:
             self._waiting.put(None)
+
+    def end_queries(self) -> None:
+        """Interrupt what runs for anything that was asked; a job may ask again meanwhile."""
+        for ask in list(self._open):
+            ask.end_queries()
 
     def over(self) -> bool:
         """Whether all threads have ended, after waiting a moment for the first that has not."""

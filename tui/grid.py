@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
-from neuron_explorer.reports import formats
 from neuron_explorer.tui.asking import Asking
+from neuron_explorer.tui.canvas import Canvas
 from neuron_explorer.tui.data import Ask
-from neuron_explorer.tui.text import Line, Piece, cells, fit, strip
-
-if TYPE_CHECKING:
-    from neuron_explorer.tui.app import Explorer
+from neuron_explorer.tui.text import Line, Piece, cells, cut, fit, short_name
 
 PAGE_ROWS = 200
 _KEPT = 16
@@ -62,7 +58,7 @@ MOVES: Sequence[Binding] = (
 )
 
 
-class Grid(Asking, Widget, can_focus=True):
+class Grid(Asking, Canvas, can_focus=True):
     """Rows with a cursor. `Moved` says where it stands, `Chosen` that enter was pressed there."""
 
     DEFAULT_CSS = "Grid { height: 1fr; }"
@@ -147,10 +143,10 @@ class Grid(Asking, Widget, can_focus=True):
         self._place(0)
 
     def action_move(self, rows: int) -> None:
-        self._place(self.cursor + rows)
+        self._step(self.cursor + rows)
 
     def action_move_page(self, pages: int) -> None:
-        self._place(self.cursor + pages * max(self._visible - 1, 1))
+        self._step(self.cursor + pages * max(self._visible - 1, 1))
 
     def action_choose(self) -> None:
         if self.row is not None:
@@ -169,43 +165,38 @@ class Grid(Asking, Widget, can_focus=True):
         if place == self.cursor:
             self.action_choose()
         else:
-            self._place(place)
+            self._step(place)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
-        self._place(self.cursor + 3)
+        self._step(self.cursor + 3)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
-        self._place(self.cursor - 3)
+        self._step(self.cursor - 3)
 
     def on_resize(self) -> None:
         self._place(self.cursor)
 
     def render_line(self, y: int) -> Strip:
-        explorer, width = cast("Explorer", self.app), self.size.width
-        columns = self._fitting(width)
+        columns = self._fitting(self.size.width)
         if y == 0:
-            return self._drawn([_titles(columns, self._counted())], width, "")
+            return self.drawn(_titles(columns, self._counted()))
         place = self._top + y - 1
         if self.total is None or place >= self.total:
             said = self.empty if self.total == 0 and y == 1 else ""
-            return self._drawn([[(f" {said}", "dim")]], width, "")
+            return self.drawn([(f" {said}", "dim")])
         row = self.at(place)
-        here = place == self.cursor and (self.has_focus or not explorer.ink.color)
+        here = place == self.cursor and (self.has_focus or not self.ink.color)
         role = "cursor" if here else ""
         mark = "▸" if place == self.cursor else " "
         if row is None:
-            return self._drawn([[f"{mark} …"]], width, role)
-        return self._drawn([_row_line(row, columns, mark)], width, role)
+            return self.drawn([f"{mark} …"], role)
+        return self.drawn(_row_line(row, columns, mark), role)
 
     @property
     def _visible(self) -> int:
         return max(self.size.height - 1, 1)
-
-    def _drawn(self, lines: Sequence[Line], width: int, role: str) -> Strip:
-        ink = cast("Explorer", self.app).ink
-        return strip(lines[0], width, ink, role, self.rich_style)
 
     def _counted(self) -> str:
         if not self.total:
@@ -213,6 +204,21 @@ class Grid(Asking, Widget, can_focus=True):
         return f"{self.cursor + 1:,}/{self.total:,}"
 
     def _place(self, place: int) -> None:
+        """Put the cursor there, and draw all: the rows may be others."""
+        self._put(place)
+        self.refresh()
+
+    def _step(self, place: int) -> None:
+        """Put the cursor there; where nothing scrolls, only two rows and their number change."""
+        before, top = self.cursor, self._top
+        self._put(place)
+        if self._top != top:
+            self.refresh()
+        else:
+            for line in {0, before - top + 1, self.cursor - top + 1}:
+                self.refresh_lines(line)
+
+    def _put(self, place: int) -> None:
         before = self.cursor
         last = (self.total or 1) - 1
         self.cursor = min(max(place, 0), last)
@@ -220,7 +226,6 @@ class Grid(Asking, Widget, can_focus=True):
         self._top = min(self._top, self.cursor)
         self._top = max(self._top, self.cursor - self._visible + 1)
         self._want()
-        self.refresh()
         if self.row is not None or before != self.cursor:
             self.post_message(self.Moved(self, self.row))
 
@@ -288,8 +293,8 @@ def _row_line(row: object, columns: Sequence[tuple[Column, int]], mark: str) -> 
 def _cell(column: Column, content: Piece | list[Piece], width: int) -> Line:
     """The content in exactly `width` cells."""
     if isinstance(content, list):
-        return [*content, " " * (width - cells(content))] if cells(content) < width else content
+        return [*cut(content, width), " " * max(width - cells(content), 0)]
     said, role = content if isinstance(content, tuple) else (content, "")
     if column.width == 0 and not column.prose:
-        said = formats.shorten(said, width)
+        said = short_name(said, width)
     return [(fit(said, width, "right" if column.right else "left"), role)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from rich.cells import cell_len
@@ -13,7 +15,7 @@ from textual.strip import Strip
 from neuron_explorer.reports import formats
 from neuron_explorer.tui.ink import letter, role_of
 from neuron_explorer.tui.state import EventKey
-from neuron_explorer.tui.text import Line, fit, joined, safe
+from neuron_explorer.tui.text import Line, bare, fit, joined, safe
 from neuron_explorer.tui.timeline_data import Cell, Cells, Range, Window
 
 _DENSE, _SPARSE = 0.5, 0.05
@@ -87,29 +89,56 @@ class Drawn:
     strips: dict[int, tuple[object, Strip]] = field(default_factory=dict, compare=False)
     """Lines as they were drawn last, with all that they were drawn from."""
 
+    @cached_property
+    def _of_lane(self) -> Mapping[int, Mapping[int, Cell]]:
+        """The cells of each lane by column, from left to right."""
+        found: dict[int, dict[int, Cell]] = {}
+        for (lane, column), cell in sorted(self.cells.items(), key=itemgetter(0)):
+            found.setdefault(lane, {})[column] = cell
+        return found
+
     def line(self, lane: int, selected: EventKey | None, *, named: bool = True) -> Line:
         """The events of one lane, with their names; neighbours of one look are one piece."""
         pieces: list[tuple[str, str]] = []
-        column = 0
-        while column < self.window.columns:
-            piece, taken = self._run(lane, column, selected, named=named)
-            pieces.append(piece)
-            column += taken
-        return joined(pieces)
+        drawn = 0
+        for column, size, cell in self._runs(lane):
+            chosen = cell.span.key == selected
+            if not cell.is_long(self.window.cell_ns):
+                shown = _speck(cell, chosen=chosen)
+            else:
+                said, role = _block(cell, size, chosen=chosen)
+                shown = (said if named else " " * size, role)
+            pieces += [(" " * (column - drawn), ""), shown]
+            drawn = column + size
+        return joined([*pieces, (" " * (self.window.columns - drawn), "")])
+
+    def _runs(self, lane: int) -> Iterator[tuple[int, int, Cell]]:
+        """First column, number of columns, and what is there: a long event takes several."""
+        first, last, begun = 0, 0, None
+        for column, cell in self._of_lane.get(lane, {}).items():
+            if begun is not None and column == last + 1 and self._same(begun, cell):
+                last = column
+                continue
+            if begun is not None:
+                yield first, last + 1 - first, begun
+            first, last, begun = column, column, cell
+        if begun is not None:
+            yield first, last + 1 - first, begun
+
+    def _same(self, one: Cell, other: Cell) -> bool:
+        """Whether two cells show one event that is longer than a cell."""
+        same = one.span.event_id == other.span.event_id and one.span.rank == other.span.rank
+        return same and one.is_long(self.window.cell_ns)
 
     def nearest(self, lane: int, column: int) -> Cell | None:
         """Of the cells of a lane the one closest to a column."""
-        near = [at for of, at in self.cells if of == lane]
-        if not near:
-            return None
-        return self.cells[lane, min(near, key=lambda at: abs(at - column))]
+        near = self._of_lane.get(lane)
+        return near[min(near, key=lambda at: abs(at - column))] if near else None
 
     def outermost(self, lane: int, by: int) -> Cell | None:
         """The first (`by` > 0) or last cell of a lane."""
-        columns = [at for of, at in self.cells if of == lane]
-        if not columns:
-            return None
-        return self.cells[lane, min(columns) if by > 0 else max(columns)]
+        cells = self._of_lane.get(lane)
+        return cells[min(cells) if by > 0 else max(cells)] if cells else None
 
     def beside(self, lane: int, column: int, by: int, key: EventKey | None) -> Cell | None:
         """From a column on the next cell that shows another event than `key`."""
@@ -120,25 +149,6 @@ class Drawn:
                 return cell
             column += by
         return None
-
-    def _run(
-        self, lane: int, column: int, selected: EventKey | None, *, named: bool
-    ) -> tuple[tuple[str, str], int]:
-        """What one event looks like from a column on, and how many columns it takes."""
-        cell = self.cells.get((lane, column))
-        if cell is None:
-            return (" ", ""), 1
-        if not cell.is_long(self.window.cell_ns):
-            return _speck(cell, chosen=cell.span.key == selected), 1
-        end = column + 1
-        while end < self.window.columns and self._same(lane, end, cell):
-            end += 1
-        shown = _block(cell, end - column, chosen=cell.span.key == selected)
-        return (shown if named else (" " * (end - column), shown[1])), end - column
-
-    def _same(self, lane: int, column: int, cell: Cell) -> bool:
-        other = self.cells.get((lane, column))
-        return other is not None and other.span.key == cell.span.key
 
 
 class KeptWindows:
@@ -164,7 +174,7 @@ def _block(cell: Cell, width: int, *, chosen: bool) -> tuple[str, str]:
     """A long event: its letter, and its name where there is room."""
     said = letter(cell.span.mark)
     if width >= _NAMED_CELLS:
-        said = f"{said} {safe(cell.span.name).rpartition('::')[2]}"
+        said = f"{said} {bare(safe(cell.span.name))}"
         said = formats.clip(said, width - 1) if cell_len(said) > width - 1 else said
     else:
         said = said * width

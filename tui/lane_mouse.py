@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from textual import events
-from textual.widget import Widget
 
+from neuron_explorer.tui.canvas import Canvas
 from neuron_explorer.tui.lane_range import RangeChoice
 
 
-class LaneMouse(Widget):
+class LaneMouse(Canvas):
     """What the mouse does; where that leads is the timeline's own."""
 
     def __init__(self, **others: Any) -> None:

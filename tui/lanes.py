@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -12,17 +12,9 @@ from textual.strip import Strip
 from neuron_explorer.tui.asking import Asking
 from neuron_explorer.tui.lane_drawing import MOST_ROWS, Drawn, Head, KeptWindows, lane_line, ruler
 from neuron_explorer.tui.lane_mouse import LaneMouse
-from neuron_explorer.tui.text import Line, strip
-from neuron_explorer.tui.timeline_data import (
-    Cell,
-    Range,
-    Span,
-    Window,
-    cells_in,
-)
-
-if TYPE_CHECKING:
-    from neuron_explorer.tui.app import Explorer
+from neuron_explorer.tui.lane_view import View
+from neuron_explorer.tui.text import Line
+from neuron_explorer.tui.timeline_data import Cell, Range, Span, Window, cells_in
 
 
 class Lanes(Asking, LaneMouse, can_focus=True):
@@ -70,10 +62,9 @@ class Lanes(Asking, LaneMouse, can_focus=True):
         self.lanes: Sequence[Mapping[str, Any]] = ()
         self.selected: Span | None = None
         self.empty = "reading ..."
-        self._window = Window(0, 1, 1)
-        self._drawn = Drawn(self._window, {})
+        self._view = View()
+        self._drawn = Drawn(self._view.window, {})
         self._kept = KeptWindows()
-        self._run = (0, 1)
         self._row = 0
         self._top = 0
         self._edge = 0
@@ -81,11 +72,11 @@ class Lanes(Asking, LaneMouse, can_focus=True):
 
     @property
     def window(self) -> Window:
-        return self._window
+        return self._view.window
 
     @property
     def run_start_ns(self) -> int:
-        return self._run[0]
+        return self._view.run.start_ns
 
     @property
     def range(self) -> Range | None:
@@ -96,7 +87,7 @@ class Lanes(Asking, LaneMouse, can_focus=True):
         self.lanes = lanes
         self.empty = "no event in this trace lasted: record one with torch.profiler"
         if lanes:
-            self._run = (
+            self._view.run = Range(
                 min(lane["start_ns"] for lane in lanes),
                 max(lane["end_ns"] for lane in lanes),
             )
@@ -105,12 +96,9 @@ class Lanes(Asking, LaneMouse, can_focus=True):
     def go_to(self, span: Span, *, zoom: bool = False) -> None:
         """Select an event and move the window to it; zoom where it would be a speck or too wide."""
         self._row = next((i for i, lane in enumerate(self.lanes) if lane["lane"] == span.lane), 0)
-        length, view = span.end_ns - span.start_ns, self._window.length_ns
-        if zoom or length < self._window.cell_ns or length > view:
-            view = max(length * 8, self._columns)
-        inside = self._window.start_ns <= span.start_ns and span.end_ns <= self._window.end_ns
-        if not inside or view != self._window.length_ns:
-            self._look((span.start_ns + span.end_ns) // 2 - view // 2, view)
+        wanted = self._view.around(span, self._columns, zoom=zoom)
+        if wanted is not None:
+            self._look(*wanted)
         self._select(span)
         self._keep_row()
 
@@ -139,16 +127,17 @@ class Lanes(Asking, LaneMouse, can_focus=True):
         self._zoom(by, self._middle())
 
     def action_pan(self, by: int) -> None:
-        view = self._window.length_ns
-        self._look(self._window.start_ns + by * max(view // 2, 1), view)
+        view = self.window.length_ns
+        self._look(self.window.start_ns + by * max(view // 2, 1), view)
 
     def action_edge(self, by: int) -> None:
-        view = self._window.length_ns
+        view, run = self.window.length_ns, self._view.run
         self._edge = -by
-        self._look(self._run[0] if by < 0 else self._run[1] - view, view)
+        self._look(run.start_ns if by < 0 else run.end_ns - view, view)
 
     def action_whole(self) -> None:
-        self._look(self._run[0], self._run[1] - self._run[0])
+        run = self._view.run
+        self._look(run.start_ns, run.end_ns - run.start_ns)
 
     def action_fit(self) -> None:
         """The chosen range in the whole width, or else the event with what is around it."""
@@ -171,12 +160,12 @@ class Lanes(Asking, LaneMouse, can_focus=True):
 
     def on_resize(self) -> None:
         if self.lanes:
-            self._look(self._window.start_ns, self._window.length_ns)
+            self._look(self.window.start_ns, self.window.length_ns)
             self._keep_row()
 
     def time_at(self, x: int) -> int | None:
         column = x - self._label_cells
-        return self._window.at(min(column, self._columns)) if self.lanes and column >= 0 else None
+        return self.window.at(min(column, self._columns)) if self.lanes and column >= 0 else None
 
     def point_at(self, x: int, y: int) -> None:
         row = self._lane_at(y)
@@ -185,29 +174,38 @@ class Lanes(Asking, LaneMouse, can_focus=True):
             self._select_cell(self._drawn.nearest(self._lane, x - self._label_cells))
 
     def zoom_at(self, x: int, by: int) -> None:
-        self._zoom(by, self.time_at(x) or self._window.start_ns)
+        self._zoom(by, self.time_at(x) or self.window.start_ns)
 
     def render_line(self, y: int) -> Strip:
-        explorer, width, row = cast("Explorer", self.app), self.size.width, self._lane_at(y)
-        lane = self.lanes[row]["lane"] if 0 <= row < len(self.lanes) else None
-        selected = self.selected
-        chosen = selected.key if selected is not None and selected.lane == lane else None
-        here = (row == self._row, self.has_focus)
-        look = (explorer.ink, self.rich_style, self._rows_each)
-        of = (lane, width, here, chosen, self.range if y == 0 else None, look)
-        before = self._drawn.strips.get(y)
+        of, before = self._made_of(y), self._drawn.strips.get(y)
         if before is not None and before[0] == of and self.lanes:
             return before[1]
-        made = strip(self._line(y), width, explorer.ink, base=self.rich_style)
+        made = self.drawn(self._line(y))
         self._drawn.strips[y] = (of, made)
         return made
+
+    def _made_of(self, y: int) -> object:
+        """All that a line of the widget is drawn from, besides the cells of the window."""
+        row, selected = self._lane_at(y), self.selected
+        lane = self.lanes[row]["lane"] if 0 <= row < len(self.lanes) else None
+        chosen = selected.key if selected is not None and selected.lane == lane else None
+        here = (row == self._row, self.has_focus)
+        look = (self.ink, self._ground, self._rows_each)
+        return lane, self.size.width, here, chosen, self.range if y == 0 else None, look
+
+    def _refresh_changed(self) -> None:
+        """Draw again only the lines that would look otherwise than they do."""
+        strips = self._drawn.strips
+        for y in range(self.size.height):
+            if y not in strips or strips[y][0] != self._made_of(y):
+                self.refresh_lines(y)
 
     def _line(self, y: int) -> Line:
         row, part = self._lane_at(y), (y - 1) % self._rows_each
         if not self.lanes:
             return [(f" {self.empty}", "dim")] if y == 0 else []
         if y == 0:
-            return ruler(self._drawn.window, self._run[0], self._label_cells, self.range)
+            return ruler(self._drawn.window, self.run_start_ns, self._label_cells, self.range)
         if row >= len(self.lanes) or part == MOST_ROWS - 1:
             return []
         selected = self.selected.key if self.selected is not None else None
@@ -243,22 +241,14 @@ class Lanes(Asking, LaneMouse, can_focus=True):
         return self._top + (y - 1) // self._rows_each
 
     def _zoom(self, by: int, about_ns: int) -> None:
-        """`by` times nearer, or further where it is below 0; a point in time stays in place."""
-        view = self._window.length_ns
-        wider = view // by if by > 0 else view * -by
-        share = (about_ns - self._window.start_ns) / view
-        self._look(int(about_ns - wider * share), wider)
+        self._look(*self._view.zoomed(by, about_ns))
 
     def _look(self, start_ns: int, view_ns: int) -> None:
-        """Move the window, within the run and down to a nanosecond a cell."""
-        columns, (first, last) = self._columns, self._run
-        cell = max(-(-min(view_ns, last - first) // columns), 1)
-        start = max(min(start_ns, last - cell * columns), first)
-        self._window = Window(start, cell, columns)
+        self._view.look(start_ns, view_ns, self._columns)
         self._want()
 
     def _want(self) -> None:
-        window = self._window
+        window = self.window
         shown = self.lanes[self._top : self._top + self._visible]
         if not shown:
             self.refresh()
@@ -287,19 +277,19 @@ class Lanes(Asking, LaneMouse, can_focus=True):
     def _select_cell(self, cell: Cell | None) -> None:
         if cell is not None:
             self._select(cell.span)
-        self.refresh()
+        self._refresh_changed()
 
     def _select(self, span: Span) -> None:
         self.selected = span
-        if self._drawn.window == self._window:
+        if self._drawn.window == self.window:
             # else its cells are on their way, and all is drawn with them
-            self.refresh()
+            self._refresh_changed()
         self.post_message(self.Selected(span))
         if self.choice.reach(span):
             self.ranged()
 
     def ranged(self) -> None:
-        self.refresh()
+        self._refresh_changed()
         self.post_message(self.Ranged(self.range))
 
     def _keep_row(self) -> bool:
@@ -311,13 +301,7 @@ class Lanes(Asking, LaneMouse, can_focus=True):
 
     def _middle(self) -> int:
         """The point that stays in place in a zoom: the selected event where it is in sight."""
-        window, span = self._window, self.selected
-        if span is not None and span.start_ns < window.end_ns and span.end_ns > window.start_ns:
-            begin, end = max(span.start_ns, window.start_ns), min(span.end_ns, window.end_ns)
-            return (begin + end) // 2
-        return (window.start_ns + window.end_ns) // 2
+        return self._view.middle(self.selected)
 
     def _column(self) -> int:
-        if self.selected is None:
-            return -1
-        return self._window.column(self._middle())
+        return -1 if self.selected is None else self.window.column(self._middle())

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
-from textual.widget import Widget
 
-from neuron_explorer.tui.text import Line, strip
-
-if TYPE_CHECKING:
-    from neuron_explorer.tui.app import Explorer
+from neuron_explorer.tui.canvas import Canvas
+from neuron_explorer.tui.text import Line
 
 Layout = Callable[[int, int], Sequence[Line]]
 """Makes the lines for a width and a height in cells."""
 
 
-class Lines(Widget):
+class Lines(Canvas):
     """Draws what its layout makes of the room there is; scrolls when that is not enough."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -64,9 +61,8 @@ class Lines(Widget):
         self.redraw()
 
     def render_line(self, y: int) -> Strip:
-        explorer, place = cast("Explorer", self.app), self._top + y
-        line = self._lines[place] if place < len(self._lines) else ()
-        return strip(line, self.size.width, explorer.ink, base=self.rich_style)
+        place = self._top + y
+        return self.drawn(self._lines[place] if place < len(self._lines) else ())
 
     def action_scroll(self, lines: int) -> None:
         self._top += lines

@@ -25,30 +25,13 @@ SELECT
     arg_max(live_bytes, (start_ns, event_id)) AS last
 FROM allocations WHERE rank = $rank AND device = $device GROUP BY ALL ORDER BY col
 """
-# Alive: taken before the peak, and the next event at the same address is no free before it.
 _HOLDERS = """
-WITH lived AS (
-    SELECT
-        a.*, e.module, o.name AS op_name,
-        lead(a.kind) OVER at_address AS next_kind,
-        lead((a.start_ns, a.event_id)) OVER at_address AS next_at
-    FROM allocations AS a
-    INNER JOIN events AS e ON a.rank = e.rank AND a.event_id = e.event_id
-    LEFT JOIN events AS o ON a.rank = o.rank AND a.op_id = o.event_id
-    WHERE a.rank = $rank AND a.device = $device AND e.attributes ->> '$.Addr' IS NOT NULL
-    WINDOW at_address AS (
-        PARTITION BY e.attributes ->> '$.Addr' ORDER BY a.start_ns ASC, a.event_id ASC
-    )
-)
 SELECT
     source_file, source_line, count(*) AS tensors, CAST(sum(alloc_bytes) AS BIGINT) AS bytes,
     max(alloc_bytes) AS largest_bytes, mode(phase) AS phase,
     arg_max(module, alloc_bytes) AS module, arg_max(op_name, alloc_bytes) AS op_name,
     arg_max(op_id, alloc_bytes) AS op_id, $rank AS rank
-FROM lived
-WHERE
-    kind = 'alloc' AND (start_ns, event_id) <= ($peak_ns, $peak_id)
-    AND (next_kind IS DISTINCT FROM 'free' OR next_at > ($peak_ns, $peak_id))
+FROM lifetimes WHERE rank = $rank AND device = $device AND at_peak
 GROUP BY source_file, source_line, if(source_file IS NULL, op_name, NULL)
 ORDER BY bytes DESC, source_file, source_line
 """
@@ -76,12 +59,11 @@ def levels(ask: Ask, device: Mapping[str, Any], width: int) -> Levels:
     span = device["last_ns"] - device["first_ns"] + 1
     cell = -(-span // max(width, 1))
     rows = ask.rows(_LEVELS, of | {"first_ns": device["first_ns"], "cell_ns": cell})
-    peak = {"peak_ns": device["peak_ns"], "peak_id": device["peak_id"]}
     return Levels(
         device,
         _columns(rows, device, -(-span // cell)),
         (device["peak_ns"] - device["first_ns"]) // cell,
-        ask.rows(_HOLDERS, of | peak),
+        ask.rows(_HOLDERS, of),
     )
 
 

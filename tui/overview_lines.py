@@ -82,13 +82,13 @@ def worst_line(row: Mapping[str, Any] | None, width: int, *, looking: bool) -> L
 def in_full(finding: Finding, seen: Overview | None, width: int) -> list[Line]:
     """What a tall terminal has room for beside the list: most of the evidence."""
     said = "" if seen is None else saving(finding, seen)
-    basis = f": {finding.saving_basis}" if finding.saving_basis else ""
+    why = ": ".join(filter(None, (said, finding.saving_basis)))
     return [
         *paragraph(safe(finding.message), width),
         [],
         *paragraph(f"→ {finding.advice}", width, "good"),
         [],
-        *paragraph(f"saving {said}{basis}", width, "dim"),
+        *paragraph(why, width, "dim"),
     ]
 
 

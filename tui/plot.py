@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from neuron_explorer.tui.text import Line, joined
@@ -38,6 +38,16 @@ class Scale:
         share = cell / max(self.cells - 1, 1)
         return float(self.low * (self.high / self.low) ** share)
 
+    def ticks(self, least_cells: int) -> list[float]:
+        """Powers of ten on the axis, so far apart that a label of `least_cells` fits."""
+        first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
+        decade = (self.cells - 1) / (math.log10(self.high / self.low) or 1.0)
+        step = max(math.ceil(least_cells / max(decade, 0.1)), 1)
+        return [10.0**power for power in range(first, last + 1) if power % step == 0]
+
+
+Written = Callable[[float], str]
+_X_LABEL_CELLS = 8
 
 _SIZES = ((0.2, "@"), (0.05, "O"), (0.01, "o"), (0.0, "."))
 """From which share of the time a point is drawn as large as that."""
@@ -80,6 +90,29 @@ class Plot:
             joined(self._cells.get((column, row), (" ", "")) for column in range(self.x.cells))
             for row in range(self.y.cells - 1, -1, -1)
         ]
+
+    def with_axes(self, up: Written, across: Written, unit: str, label_cells: int) -> list[Line]:
+        """The lines with what they stand for at their left end, and the axis below them.
+
+        Args:
+            up: Writes a value of y.
+            across: Writes a value of x.
+            unit: Of x; stands at the right end of its axis.
+            label_cells: Width of the labels at the left.
+        """
+        said = {self.y.cell(value): up(value) for value in self.y.ticks(2)}
+        lines: list[Line] = []
+        for row, line in zip(range(self.y.cells - 1, -1, -1), self.lines(), strict=True):
+            lines.append([(f"{said.get(row, ''):>{label_cells - 1}} ", "dim"), *line])
+        return [*lines, [(" " * label_cells + self._below(across, unit), "dim")]]
+
+    def _below(self, across: Written, unit: str) -> str:
+        axis = ""
+        for value in self.x.ticks(_X_LABEL_CELLS):
+            column, label = self.x.cell(value), across(value)
+            if len(axis) <= column and column + len(label) + len(unit) < self.x.cells:
+                axis += " " * (column - len(axis)) + label
+        return axis + f"{unit:>{max(self.x.cells - len(axis), 0)}}"
 
     def _put(self, column: int, row: int, sign: str, role: str) -> None:
         if 0 <= column < self.x.cells and 0 <= row < self.y.cells:

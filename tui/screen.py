@@ -50,6 +50,8 @@ class TraceScreen(Asking, Screen[None]):
     NAME: ClassVar[str] = ""
     """How `--screenshot` and other screens call it."""
     TITLE: ClassVar[str] = ""
+    SHORT: ClassVar[str] = ""
+    """What its tab says where there is little room; empty = the title."""
     ORDER: ClassVar[int] = 0
     """Place among the screens; 0 = opened from another screen only."""
     OF_TWO: ClassVar[bool] = False

@@ -6,6 +6,7 @@ becomes a colour only when it is drawn (`ink.py`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -27,6 +28,8 @@ Line = Sequence[Piece]
 T = TypeVar("T")
 
 _PLAIN = Style.null()
+_NAMESPACES = re.compile(r"(?:\(anonymous namespace\)::|\b[A-Za-z_]\w*::)+")
+_UNIT = re.compile(r"(?:%|[mun]?s|[kMGTP]?B|[kMGTP]?FLOP)(?![A-Za-z])")
 _LONGEST = 1_000
 """Characters of a name that can matter on the widest terminal; the rest is cut before measuring."""
 
@@ -56,9 +59,40 @@ def fit(text: str, width: int, align: str = "left") -> str:
     return " " * missing + shown if align == "right" else shown + " " * missing
 
 
+def cut(line: Line, width: int) -> Line:
+    """The line in at most `width` cells; where more is left out an ellipsis ends it."""
+    if cells(line) <= width:
+        return line
+    kept: list[Piece] = []
+    for piece in line:
+        text, role = piece if isinstance(piece, tuple) else (piece, "")
+        length = cell_len(text)
+        if length >= width:
+            return [*kept, (fit(text + formats.ELLIPSIS, width), role)]
+        kept.append(piece)
+        width -= length
+    return kept
+
+
+def bare(name: str) -> str:
+    """The name of a C++ function without the namespaces in it and the type it gives."""
+    return _NAMESPACES.sub("", name.removeprefix("void "))
+
+
+def short_name(name: str, width: int) -> str:
+    """At most `width` cells of a name that is safe to show.
+
+    What differs between the kernels of C++ is what follows their namespaces; all other names
+    differ at their ends, so of those the middle goes.
+    """
+    if cell_len(name) <= width or not name.startswith("void "):
+        return formats.shorten(name, width)
+    return formats.clip(bare(name), width)
+
+
 def fit_name(text: str, width: int) -> str:
-    """A recorded name in exactly `width` cells; its middle goes, since names differ at the ends."""
-    return fit(safe(text, max(width, 0)), width)
+    """A recorded name in exactly `width` cells."""
+    return fit(short_name(safe(text), max(width, 0)), width)
 
 
 def place(file: str | None, line: int | None, width: int) -> str:
@@ -153,8 +187,16 @@ def _text(piece: Piece) -> str:
 
 
 def _words(text: str, width: int) -> Iterator[str]:
+    """A number and its unit count as one word."""
+    held = ""
     for word in text.split():
-        yield from _pieces(word, width)
+        both = f"{held} {word}"
+        if held[-1:].isdigit() and _UNIT.match(word) and cell_len(both) <= width:
+            held = both
+        else:
+            yield from _pieces(held, width)
+            held = word
+    yield from _pieces(held, width)
 
 
 def _pieces(word: str, width: int) -> Iterable[str]:

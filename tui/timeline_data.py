@@ -122,7 +122,7 @@ class Range(NamedTuple):
     end_ns: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """An event as the timeline draws it."""
 
@@ -139,7 +139,7 @@ class Span:
         return EventKey(self.rank, self.event_id)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One column of a lane: the event that stands for it, and how many there are."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +26,10 @@ from neuron_explorer.tui.state import Spot
 NAMES = ("mm", "add", "tanh", "sum", "div", "exp")
 CALLS = [Call(line, name) for line, name in enumerate(NAMES, 10)]
 TEXTS = {call.line: f"x = x.{call.name}()" for call in CALLS} | {11: "x = x + '[red]\x1b[31m'"}
+FOREVER = (
+    "SELECT count(*) FROM range(1000000) AS a, range(1000000) AS b"
+    " WHERE (a.range + b.range) % 7 < a.range % 5"
+)
 FRESH = Finding(
     "a-1", "a", "warning", "Much too much", "It is too much.", "Do less.", 0, CALLS[0].file, 12
 )
@@ -145,6 +151,43 @@ def test_a_second_trace_that_is_none_is_said_on_the_screen() -> None:
         explorer.close()
 
     asyncio.run(walk())
+
+
+@pytest.mark.parametrize("busy", ["base.parquet", "new.parquet"])
+def test_leaving_does_not_wait_for_the_comparison(
+    busy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = threading.Event()
+
+    def judge(trace: Trace) -> Report:
+        if trace.files[0].name == busy:
+            trace.sql(FOREVER, started=lambda _: running.set())
+        return Report([], [], [], {})
+
+    monkeypatch.setattr("neuron_explorer.tui.screens.compare.run", judge)
+    monkeypatch.setattr("neuron_explorer.tui.judging.Judging.judge", lambda _: None)
+
+    async def leave() -> Explorer:
+        explorer = app()
+        async with explorer.run_test() as pilot:
+            await settled_at_first(pilot)
+            explorer.action_open("compare")
+            await asyncio.to_thread(running.wait, 60)
+        return explorer
+
+    explorer = asyncio.run(leave())
+    began = time.monotonic()
+    explorer.close()
+    assert running.is_set()
+    assert time.monotonic() - began < 10, "less than the last moment that a thread is given"
+    assert explorer.questions.over()
+
+
+async def settled_at_first(pilot: Pilot[int]) -> None:
+    explorer = pilot.app
+    assert isinstance(explorer, Explorer)
+    while not explorer.opened or explorer.pending:
+        await asyncio.sleep(0.01)
 
 
 def test_the_screen_has_a_place_only_where_there_are_two() -> None:

@@ -10,7 +10,9 @@ import pytest
 
 from neuron_explorer.errors import QueryError
 from neuron_explorer.trace import Trace
+from neuron_explorer.tui.app import Explorer
 from neuron_explorer.tui.data import Answer, Ask, Job, Questions, StoppedError, one_line
+from neuron_explorer.tui.picture import settled
 
 FOREVER = (
     "SELECT count(*) FROM range(1000000) AS a, range(1000000) AS b"
@@ -86,3 +88,24 @@ def test_threads_end_with_their_questions(trace: Trace) -> None:
     before = set(threading.enumerate())
     answered(Ask(trace), lambda ask: ask.rows("SELECT 1"))
     assert set(threading.enumerate()) <= before
+
+
+def test_of_a_row_of_questions_the_first_and_the_last_are_answered(tiny: Path) -> None:
+    """Whoever presses one key waits for nothing, and whoever holds it reads only the last."""
+    told: list[int] = []
+
+    async def hold() -> None:
+        async with explorer.run_test() as pilot:
+            await settled(pilot)
+            for number in range(5):
+                explorer.ask("held", lambda _, n=number: n, told.append, rest_s=0.5)  # type: ignore[misc]
+                await asyncio.sleep(0.1 if number == 0 else 0)
+            assert told == [0]
+            await settled(pilot)
+
+    explorer = Explorer([str(tiny)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neuron_explorer.tui.judging.analyzers", dict)
+        asyncio.run(hold())
+    explorer.close()
+    assert told == [0, 4]

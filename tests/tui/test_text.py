@@ -8,13 +8,16 @@ from rich.cells import cell_len
 from neuron_explorer.tui.ink import Ink
 from neuron_explorer.tui.plain import AsciiLines, ascii_only
 from neuron_explorer.tui.text import (
+    Line,
     code,
+    cut,
     fit,
     fit_name,
     paragraph,
     place,
     safe,
     share_of_cells,
+    short_name,
     strip,
     wrap,
 )
@@ -119,3 +122,34 @@ def test_without_color_no_style_has_one() -> None:
         assert ink(role).bgcolor is None
     assert ink("cursor").reverse
     assert ink("memory:fill").reverse
+
+
+KERNEL = (
+    "void at::native::(anonymous namespace)::batch_norm_kernel<c10::BFloat16, float>"
+    "(at::GenericPackedTensorAccessor<float, 3ul>)"
+)
+
+
+def test_of_a_long_kernel_of_cpp_the_part_that_tells_it_from_others_stays() -> None:
+    assert short_name(KERNEL, 200) == KERNEL
+    assert short_name(KERNEL, 30) == "batch_norm_kernel<BFloat16, f…"
+    assert short_name("igemm_fwd_gtcx3_nhwc_bf16_gkgs", 12) == "igemm…6_gkgs"
+
+
+@pytest.mark.parametrize(
+    ("line", "width", "left"),
+    [
+        ([("ab", "x"), "cd"], 4, [("ab", "x"), "cd"]),
+        ([("ab", "x"), "cd"], 3, [("ab", "x"), ("…", "")]),
+        ([("ab", "x"), "cd"], 2, [("a…", "x")]),
+        ([], 2, []),
+    ],
+)
+def test_a_line_that_is_cut_says_so(line: Line, width: int, left: Line) -> None:
+    assert list(cut(line, width)) == left
+
+
+def test_a_number_and_its_unit_are_not_parted() -> None:
+    assert wrap("it took 389 ms, more", 12) == ["it took", "389 ms, more"]
+    assert wrap("at 36 % of 5 GB/s", 7) == ["at 36 %", "of", "5 GB/s"]
+    assert wrap("in 3 steps", 6) == ["in 3", "steps"]

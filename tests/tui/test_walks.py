@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +13,11 @@ import pytest
 from terminal_walks import Sitting, Walk, drawn, page, press, sitting, walk
 from textual.pilot import Pilot
 
+import neuron_explorer
 from builders import H100, kernel, launch, op, step, write_trace
 from neuron_explorer.analyzers import analyzers
 from neuron_explorer.tui.app import Explorer
+from neuron_explorer.tui.data import Ask
 from neuron_explorer.tui.lanes import Lanes
 from neuron_explorer.tui.picture import settled
 
@@ -145,6 +150,71 @@ def test_walks_through_a_real_trace(real: Sitting, walk_on: Walk) -> None:
     real.go(home, walk_on)
 
 
+PROGRAM = """
+import torch
+
+
+def hand_written_gelu(x):
+    cubed = x * x * x
+    inner = 0.7978845608 * (x + 0.044715 * cubed)
+    return 0.5 * x * (1.0 + torch.tanh(inner))
+
+
+def train_step(x):
+    return hand_written_gelu(x @ x).sum().item()
+"""
+
+
+@pytest.fixture
+def captured(tmp_path: Path) -> Path:
+    """A trace of a program with waste in it, recorded here."""
+    torch = pytest.importorskip("torch", reason="needs torch to capture")
+    script = tmp_path / "train.py"
+    names: dict[str, Any] = {"__name__": "train"}
+    script.write_text(PROGRAM)
+    exec(compile(PROGRAM, str(script), "exec"), names)
+    x = torch.ones(256, 256)
+    names["train_step"](x)
+    with neuron_explorer.profile(output=tmp_path / "trace.parquet"):
+        for _ in range(3):
+            names["train_step"](x)
+    return tmp_path / "trace.parquet"
+
+
+@pytest.mark.torch
+def test_from_the_worst_finding_of_a_captured_trace_to_its_line_its_work_and_back(
+    captured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"handwritten_fused_ops": analyzers()["handwritten_fused_ops"]}
+    monkeypatch.setattr("neuron_explorer.tui.judging.analyzers", lambda: found)
+
+    async def go(pilot: Pilot[int], explorer: Explorer) -> None:
+        assert "▸ ▲" in page(explorer)
+        assert "9 ops spell out GELU" in page(explorer)
+        await press(pilot, "enter")
+        assert explorer.shown == "evidence"
+        assert "cubed = x * x * x" in page(explorer)
+        assert "F.gelu" in page(explorer)
+        await press(pilot, "s")
+        assert explorer.shown == "source"
+        assert "train.py:6 in hand_written_gelu" in page(explorer)
+        (line,) = [line for line in drawn(explorer) if "cubed = x * x * x" in line]
+        assert line.startswith("▸ ▲")
+        assert re.search(r"\d[mun]s ", line), "its time on the device"
+        assert "inner = 0.7978845608 * " in page(explorer)
+        assert "aten::mul" in page(explorer), "what the line ran"
+        await press(pilot, "t")
+        assert explorer.shown == "timeline"
+        selected = explorer.screen.query_one(Lanes).selected
+        assert selected is not None
+        assert selected.name == "aten::mul"
+        assert "train.py:6" in page(explorer)
+        await press(pilot, "escape", "escape", "escape")
+        assert explorer.shown == "overview"
+
+    walk([captured], go)
+
+
 async def home(pilot: Pilot[int], explorer: Explorer) -> None:
     explorer.action_open("overview")
     await press(pilot, "home")
@@ -220,3 +290,36 @@ def test_a_foreign_file_is_imported_on_the_way() -> None:
         assert "tiny.kineto.json" in explorer.importing.label
 
     walk([source], look)
+
+
+@pytest.mark.usefixtures("few_analyzers")
+def test_what_is_not_known_yet_is_not_said_to_be_none(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worst line, and what a line ran, while the answer is on its way."""
+    answer = threading.Event()
+
+    def late(_: Ask, *_of: object) -> None:
+        answer.wait(60)
+
+    monkeypatch.setattr("neuron_explorer.tui.screens.overview._worst", late)
+    monkeypatch.setattr("neuron_explorer.tui.source_data.work_of", late)
+
+    async def look() -> None:
+        async with explorer.run_test(size=(80, 24)):
+            while "compute-bound" not in page(explorer):
+                await asyncio.sleep(0.01)
+            assert "worst line looking ..." in page(explorer)
+            explorer.action_open("source")
+            while "model.py:12" not in page(explorer):
+                await asyncio.sleep(0.01)
+            assert " reading ..." in page(explorer)
+            assert "no work" not in page(explorer)
+            answer.set()
+
+    explorer = Explorer([str(tiny)])
+    try:
+        asyncio.run(look())
+    finally:
+        answer.set()
+        explorer.close()

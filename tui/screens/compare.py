@@ -138,8 +138,12 @@ class CompareScreen(TraceScreen):
         known = None
         if state.analyzers_left == 0:
             known = Report(list(state.findings), list(state.not_applicable), [], {})
-        with load(*state.others) as other:
-            return compare(ask.trace, other, (known or run(ask.trace), run(other)))
+        with load(*state.others, progress=self.explorer.importing) as other, ask.using(other):
+            mine = known or run(ask.trace)
+            ask.check()
+            theirs = run(other)
+            ask.check()
+            return compare(ask.trace, other, (mine, theirs))
 
     def _know(self, seen: Comparison) -> None:
         self.seen = seen

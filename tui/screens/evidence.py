@@ -123,9 +123,9 @@ class EvidenceScreen(TraceScreen):
     def _saving(self, finding: Finding, width: int) -> list[Line]:
         seen = self.explorer.state.overview
         said = "" if seen is None else saving(finding, seen)
-        basis = f": {finding.saving_basis}" if finding.saving_basis else ""
+        why = ": ".join(filter(None, (said, finding.saving_basis)))
         return [
-            *paragraph(f"{said}{basis}", width),
+            *paragraph(why, width),
             [("figures ", "dim"), finding.figures, ("  confidence ", "dim"), finding.confidence],
             [("verified ", "dim"), _verified(finding)],
         ]

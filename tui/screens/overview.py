@@ -75,6 +75,8 @@ class OverviewScreen(TraceScreen):
         self._parts: list[Part] | None = None
         self._queues: Sequence[Mapping[str, Any]] | None = None
         self._worst: Mapping[str, Any] | None = None
+        self._looking = True
+        """Whether the worst line is still to come: None says that there is none."""
         self._asked = False
 
     def body(self) -> ComposeResult:
@@ -128,7 +130,7 @@ class OverviewScreen(TraceScreen):
 
     def action_worst(self) -> None:
         if self._worst is None:
-            self.explorer.complain(NO_LINES)
+            self.explorer.complain("still looking for it" if self._looking else NO_LINES)
             return
         self.explorer.state.spot = Spot(self._worst["source_file"], self._worst["source_line"])
         self.explorer.action_open("source")
@@ -166,7 +168,7 @@ class OverviewScreen(TraceScreen):
         self._redraw()
 
     def _know_worst(self, found: Mapping[str, Any] | None) -> None:
-        self._worst = found
+        self._worst, self._looking = found, False
         self._redraw()
 
     def _redraw(self) -> None:
@@ -203,10 +205,6 @@ class OverviewScreen(TraceScreen):
             return [["No device time in this trace: " + NO_DEVICE], []]
         found = with_causes(self._parts, self.explorer.state.findings)
         return [bar(found, width), *legend(found, width, most)]
-
-    @property
-    def _looking(self) -> bool:
-        return self.explorer.pending > 0 and self._parts is None
 
     def _preview(self, width: int, height: int) -> list[Line]:
         finding, seen = self._finding, self.explorer.state.overview

@@ -23,6 +23,7 @@ from neuron_explorer.tui.text import Line, Piece, known, safe
 class RooflineScreen(TraceScreen):
     NAME = "roofline"
     TITLE = "Roofline"
+    SHORT = "Roof"
     ORDER = 6
     HELP = (
         "Each point is work: to the right the more arithmetic it does for a byte, upwards the more"
@@ -170,16 +171,20 @@ class RooflineScreen(TraceScreen):
         if work is None or width < 10 or height < 3 or not (work.points or self._roofs):
             return []
         points = [_point(row, place, work.placed_ns) for place, row in enumerate(work.points)]
-        plot = _plot(points, self._roofs, width - 2, height - 1)
+        labels = _LABEL_CELLS if width >= _WIDE and height >= _TALL else 1
+        plot = _plot(points, self._roofs, width - labels - 1, height - 1)
         if self._roofs is not None:
             for peak in self._roofs.peaks.values():
                 plot.roof(self._roofs.bandwidth, peak)
             for dtype, peak in self._roofs.peaks.items():
                 plot.label(peak, dtype)
         plot.points(points, self.query_one(Grid).cursor)
-        return [*([" ", *line] for line in plot.lines()), _axis(plot, width)]
+        if labels == 1:
+            return [*([" ", *line] for line in plot.lines()), _ends(plot, width)]
+        return plot.with_axes(formats.flop_rate, formats.digits, "flop/byte", labels)
 
 
+_LABEL_CELLS, _WIDE, _TALL = 12, 60, 6
 NO_POINTS = "no work with both flops and bytes known: record with record_shapes=True"
 
 
@@ -203,7 +208,8 @@ def _plot(points: Sequence[Point], roofs: data.Roofs | None, width: int, height:
     return Plot(x, Scale(min(up) / 2, max(up) * 1.5, height))
 
 
-def _axis(plot: Plot, width: int) -> Line:
+def _ends(plot: Plot, width: int) -> Line:
+    """All that is told of the axes where there is no room for labels beside the plot."""
     first, last = (f"{formats.digits(end)} flop/byte" for end in (plot.x.low, plot.x.high))
     top = f"top {formats.flop_rate(plot.y.high)}"
     gap = width - len(first) - len(last) - 2

@@ -20,8 +20,8 @@ from neuron_explorer.tui.state import EventKey, Spot
 from neuron_explorer.tui.text import Line, Piece, paragraph, safe
 
 _WIDE, _TALL = 110, 36
-_WORK, _LESS_WORK, _SPARE = 14, 9, 18
-"""Rows for what a line ran; and from how many spare rows on it is shown on a lower terminal."""
+_WORK, _LESS_WORK, _LEAST_WORK, _AROUND = 14, 9, 4, 7
+"""Rows for what a line ran; on a lower terminal those that the file leaves, with what is around."""
 
 _SETTLE_S = 0.05
 """What a line caused is asked for once the cursor rests there."""
@@ -49,7 +49,7 @@ class SourceScreen(TraceScreen):
     DEFAULT_CSS = """
     SourceScreen #files { width: 36; display: none; }
     SourceScreen.wide #files { display: block; }
-    SourceScreen #warning { height: 2; display: none; }
+    SourceScreen #warning { display: none; }
     SourceScreen.warned #warning { display: block; }
     SourceScreen #title { height: 1; }
     SourceScreen #work { display: none; }
@@ -62,7 +62,8 @@ class SourceScreen(TraceScreen):
         self._file: str | None = None
         self._lines: list[SourceLine] = []
         self._warning = ""
-        self._work: list[Mapping[str, Any]] = []
+        self._work: list[Mapping[str, Any]] | None = None
+        """Of the line under the cursor; None until it is known."""
 
     def body(self) -> ComposeResult:
         yield Lines(self._title, id="title")
@@ -75,6 +76,7 @@ class SourceScreen(TraceScreen):
     def on_resize(self) -> None:
         self.set_class(self.size.width >= _WIDE, "wide")
         self._give_room()
+        self._warn(self._warning)
 
     def entered(self) -> None:
         if self._files is None:
@@ -183,19 +185,23 @@ class SourceScreen(TraceScreen):
 
     def _give_room(self) -> None:
         """What a line ran gets the rows that the lines themselves leave, or that are plenty."""
-        left = self.size.height - len(self._lines)
-        self.set_class(self.size.height >= _TALL or left >= _SPARE, "tall")
-        self.query_one("#work").styles.height = _WORK if self.size.height >= _TALL else _LESS_WORK
+        left = min(self.size.height - len(self._lines) - _AROUND, _LESS_WORK)
+        rows = _WORK if self.size.height >= _TALL else left
+        self.set_class(rows >= _LEAST_WORK, "tall")
+        self.query_one("#work").styles.height = max(rows, 0)
 
     def _ask_work(self, spot: Spot) -> None:
         if self.has_class("tall"):
+            self._know_work(None)
             self.ask("work", lambda ask: data.work_of(ask, spot), self._know_work, rest_s=_SETTLE_S)
 
-    def _know_work(self, found: list[Mapping[str, Any]]) -> None:
+    def _know_work(self, found: list[Mapping[str, Any]] | None) -> None:
         self._work = found
         self.query_one("#work", Lines).redraw()
 
     def _work_lines(self, width: int, height: int) -> list[Line]:
+        if self._work is None:
+            return [[(" reading ...", "dim")]]
         if not self._work:
             return [[(" this line caused no work on a device", "dim")]]
         more = self._work[0]["names"] - min(len(self._work), height - 1)
@@ -206,7 +212,9 @@ class SourceScreen(TraceScreen):
     def _warn(self, warning: str) -> None:
         self._warning = warning
         self.set_class(bool(warning), "warned")
-        self.query_one("#warning", Lines).redraw()
+        lines = self.query_one("#warning", Lines)
+        lines.styles.height = max(len(self._warned(self.size.width, 2)), 1)
+        lines.redraw()
 
     def _warned(self, width: int, height: int) -> list[Line]:
         return paragraph(safe(self._warning), width, "warn")[:height]

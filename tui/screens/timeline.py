@@ -18,7 +18,7 @@ from neuron_explorer.tui.lanes import Lanes
 from neuron_explorer.tui.lines import Lines
 from neuron_explorer.tui.screen import TraceScreen, spot_of
 from neuron_explorer.tui.state import Spot
-from neuron_explorer.tui.text import Line, Piece, cells, safe
+from neuron_explorer.tui.text import Line, Piece, cells, safe, short_name
 from neuron_explorer.tui.timeline_data import Span
 
 _LOW = 16
@@ -231,7 +231,7 @@ class TimelineScreen(TraceScreen):
         time = formats.duration(span.end_ns - span.start_ns)
         at = formats.duration(span.start_ns - self.lanes.run_start_ns)
         head = f" {span.mark}  {time} at {at}  "
-        name = safe(span.name, max(width - len(head) - 3, 8))
+        name = short_name(safe(span.name), max(width - len(head) - 3, 8))
         first: Line = [
             (f" {letter(span.mark)} ", f"{role_of(span.mark)}:fill"),
             head,
@@ -259,7 +259,7 @@ def _facts(found: Mapping[str, Any], width: int) -> list[Line]:
     lines.append(causes)
     work = _work(found)
     if work:
-        lines.append([work])
+        lines.append([("work ", "dim"), work])
     if found["input_shapes"]:
         shapes = f"{found['input_shapes']} {found['input_dtypes'] or ''}"
         lines.append([("shapes ", "dim"), safe(shapes, max(width - 8, 8))])
@@ -267,7 +267,7 @@ def _facts(found: Mapping[str, Any], width: int) -> list[Line]:
 
 
 def _where(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    named = (("step", found["step"]), ("phase", found["phase"]), ("queue", found["queue"]))
+    named = (("step", found["step"]), ("phase", found["phase"]))
     return [(label, safe(str(value), 16)) for label, value in named if value is not None]
 
 
