@@ -24,6 +24,7 @@ class Call:
     function: str = "forward"
     file: str = FILE
     module: str = "net"
+    write_bytes: int | None = None
 
 
 Times = Mapping[Call, int]
@@ -87,7 +88,7 @@ def _rows(
     }
     shaped = place | {"input_shapes": call.shapes, "input_dtypes": '["float"]'}
     host = ns // 2 if device else ns
-    found = [op(at, host, name=call.name, self_ns=host, **shaped)]
+    found = [op(at, host, name=call.name, self_ns=host, write_bytes=call.write_bytes, **shaped)]
     if device:
         found.append(launch(at + 1, 0, self_ns=0, op_id=first, **place))
         found.append(kernel(at + 2, ns, name=call.name, op_id=first, launch_id=first + 1, **shaped))

@@ -12,14 +12,16 @@ import pytest
 from step_traces import FILE, Call, Times, made
 
 from builders import op, write_trace
-from neuron_explorer.analyzers.compare import compare, comparison
+from neuron_explorer.analyzers.compare import Verdict, compare, comparison
 from neuron_explorer.analyzers.runner import Report, run
 from neuron_explorer.cli import main
 from neuron_explorer.findings import Finding
 from neuron_explorer.reports import console
+from neuron_explorer.reports.diff_json import diff_data
 from neuron_explorer.reports.diff_markdown import diff_markdown
 from neuron_explorer.reports.diff_text import diff_text
 from neuron_explorer.reports.diff_words import Compared
+from neuron_explorer.reports.json_report import dump
 from neuron_explorer.trace import Trace
 
 NAMES = ("mm", "add", "tanh", "sum", "div", "exp")
@@ -80,6 +82,43 @@ def test_the_comment_escapes_what_names_hold(compared: Compared) -> None:
     assert "| 🔴 worse | +600 us | run/model.py:15 |" in comment
     assert "- 🟡 new: Too `much` \\<b\\>work\\</b\\>" in comment
     assert "\x1b" not in comment
+
+
+def test_a_finding_of_another_severity_is_worse_or_better(base: Path, slower: Path) -> None:
+    """Where nothing at its place has changed it only stepped over a threshold."""
+
+    def report(*severities: str) -> Report:
+        places = ((10, "a"), (15, "b"), (15, "c"))
+        found = [
+            Finding(f"{name}-1", name, severity, f"Waste {name}", "", "", None, FILE, line)
+            for (line, name), severity in zip(places, severities, strict=True)
+        ]
+        return Report(found, [], [], {})
+
+    reports = report("info", "warning", "info"), report("critical", "critical", "info")
+    with Trace.open([base]) as before, Trace.open([slower]) as after:
+        seen = compare(before, after, reports)
+        back = compare(after, before, reports[::-1])
+    told = [(each.latest.analyzer, each.verdict, each.was, each.counted) for each in seen.findings]
+    assert told == [
+        ("b", Verdict.WORSE, "warning", True),
+        ("a", Verdict.WORSE, "info", False),
+        ("c", Verdict.SAME, None, False),
+    ]
+    assert [each.verdict for each in back.findings] == ["better", "better", "same"]
+    new = {each.name: each.new for each in seen.metrics if each.name.startswith("new_")}
+    assert new == {"new_critical": 1, "new_warning": 0, "new_info": 0, "new_findings": 0}
+    shown = Compared(seen, "base.parquet", "new.parquet", 10)
+    page = diff_text(shown, console.Page(80))
+    assert "Waste b (warning -> critical)" in page.partition("near their threshold")[0]
+    assert "worse  Waste a (info -> critical)" in page.partition("near their threshold")[2]
+    assert "- 🔴 worse: Waste b (warning -> critical)" in diff_markdown(shown)
+    data = json.loads(dump(diff_data(shown)))["findings"][0]
+    assert (data["verdict"], data["was"], data["new"]["severity"]) == (
+        "worse",
+        "warning",
+        "critical",
+    )
 
 
 def test_equal_traces_have_no_change_and_pass(

@@ -165,15 +165,18 @@ def _step_metric(step: StepChange, unsteady: str) -> Metric:
 
 def _finding_metrics(findings: Iterable[FindingChange]) -> Iterator[Metric]:
     """How many findings are new; a finding that stepped over a threshold is none."""
-    fresh = [each.latest for each in findings if each.verdict is Verdict.NEW and each.counted]
+    counted = [each for each in findings if each.counted]
+    fresh = [each.latest for each in counted if each.verdict is Verdict.NEW]
+    raised = [each.latest for each in counted if each.verdict is Verdict.WORSE]
     for severity in (*SEVERITIES, None):
-        count = float(sum(severity in {None, finding.severity} for finding in fresh))
+        of_it = fresh if severity is None else [*fresh, *raised]
+        count = float(sum(severity in {None, finding.severity} for finding in of_it))
         name = "new_findings" if severity is None else f"new_{severity}"
         doc = "findings that the base does not have"
         yield Metric(
             name,
             COUNT,
-            doc if severity is None else f"{doc}, of severity {severity}",
+            doc if severity is None else f"{doc}, or has as less severe, of severity {severity}",
             0.0,
             count,
             0.0,

@@ -1,4 +1,4 @@
-"""Findings of both traces side by side: new, gone, and those that only stepped over a threshold."""
+"""Findings of both traces side by side: new, gone, of another severity, or as they were."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from neuron_explorer.analyzers.compare.lines import LinePair
 from neuron_explorer.analyzers.compare.noise import Verdict
 from neuron_explorer.analyzers.compare.rows import Row
-from neuron_explorer.findings import Finding
+from neuron_explorer.findings import SEVERITIES, Finding
 
 _Key = tuple[str, object]
 
@@ -18,12 +18,13 @@ class FindingChange:
     """One finding in one or both traces."""
 
     verdict: Verdict
-    """new, gone or same."""
+    """new, gone, same; worse or better where both have it, at another severity."""
     base: Finding | None
     new: Finding | None
     counted: bool
     """Whether it is a change of the program. Where nothing else changed at its place, or for one of
-    the whole trace nowhere, a finding that comes or goes only stepped over a threshold."""
+    the whole trace nowhere, a finding that comes, goes or changes its severity only stepped over a
+    threshold."""
 
     @property
     def latest(self) -> Finding:
@@ -32,6 +33,13 @@ class FindingChange:
             raise ValueError("a change without a finding")
         return found
 
+    @property
+    def was(self) -> str | None:
+        """Its severity in the base, where that is another than now; else None."""
+        if self.base is None or self.new is None or self.base.severity == self.new.severity:
+            return None
+        return self.base.severity
+
 
 def finding_changes(
     base: Sequence[Finding],
@@ -39,7 +47,7 @@ def finding_changes(
     pairs: Sequence[LinePair],
     rows: Sequence[Row],
 ) -> list[FindingChange]:
-    """Every finding once: those that came, those that went, the rest; each in its own order."""
+    """Every finding once: came, became more or less severe, went, the rest; each in its order."""
     places = _places(pairs)
     ours = _by_key(base, lambda finding: _key(finding, places["base"]))
     theirs = _by_key(new, lambda finding: _key(finding, places["new"]))
@@ -48,15 +56,20 @@ def finding_changes(
     for key in dict.fromkeys([*theirs, *ours]):
         before, after = ours.get(key, []), theirs.get(key, [])
         both = min(len(before), len(after))
-        found += [
-            FindingChange(Verdict.SAME, *two, counted=False)
-            for two in zip(before[:both], after[:both], strict=True)
-        ]
         counted = key[1] in touched if isinstance(key[1], int | str) else bool(touched)
+        pairs_of_it = zip(before[:both], after[:both], strict=True)
+        found += [_in_both(*two, counted=counted) for two in pairs_of_it]
         found += [FindingChange(Verdict.GONE, one, None, counted) for one in before[both:]]
         found += [FindingChange(Verdict.NEW, None, one, counted) for one in after[both:]]
-    order = (Verdict.NEW, Verdict.GONE, Verdict.SAME)
+    order = (Verdict.NEW, Verdict.WORSE, Verdict.BETTER, Verdict.GONE, Verdict.SAME)
     return sorted(found, key=lambda each: (order.index(each.verdict), not each.counted))
+
+
+def _in_both(base: Finding, new: Finding, *, counted: bool) -> FindingChange:
+    before, after = (SEVERITIES.index(each.severity) for each in (base, new))
+    if before == after:
+        return FindingChange(Verdict.SAME, base, new, counted=False)
+    return FindingChange(Verdict.WORSE if after < before else Verdict.BETTER, base, new, counted)
 
 
 def _places(pairs: Sequence[LinePair]) -> dict[str, dict[tuple[str, int], int]]:

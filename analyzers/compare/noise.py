@@ -6,7 +6,7 @@ work that is the same in both (same line, op, shapes, dtypes, calls a step): the
 ratios is what the machine did to everything, and how they scatter around it is what it does to
 parts of it. A change counts where it exceeds both. Where neither the code nor the work of a row
 has changed, nothing explains another time: then every deviation of the same work elsewhere counts,
-weighted by its time, and the change must be twice as large.
+weighted by its time, and the change must be twice as large, beside what fresh pages cost.
 """
 
 from __future__ import annotations
@@ -30,11 +30,18 @@ _SIGMAS = 3.0
 """Standard errors that are still chance."""
 UNEXPLAINED = 2.0
 """How much larger a change must be that neither code nor work explains: hundreds of such rows are
-judged at once, and the same work has heavy tails. All 132 pairs among 24 equal captures on an
+judged at once (6 standard errors are left by one in 5e8 of normal ones, so the number of rows adds
+nothing), and the same work has heavy tails. All 132 pairs among 24 equal captures on an
 overbooked machine, 130 rows each, had one row beyond 5 standard errors and none beyond 6."""
 UNSTEADY = 0.5
 """From this deviation of the same work on the machine was too busy: 36 pairs of equal captures with
 two threads on two cores that others had taken had 4 with false changes, all beyond 0.59."""
+FRESH_PAGES = 1.0
+"""Time (ns) that a byte written into the host's memory may take more in one capture than in the
+other: whether an allocator hands out pages that are there already, or fresh ones that the kernel
+must fill with zeros first, depends on all that was allocated before. In 158 pairs among equal
+captures of tests/changing_program.py a page of 4 KiB cost 2 to 3 us, so that an op that writes
+256 KiB took 30 us or 170, the same in every step of a capture."""
 _MAD = 1.4826
 
 # Student's t at 0.9995 over its limit 3.291: how much wider a band is for few degrees of freedom.
@@ -67,6 +74,8 @@ class Amount:
     """How many of them ran in a step, on average."""
     regular: bool = True
     """Whether all of them run in most steps."""
+    written: float = 0.0
+    """Bytes a step that they are known to write into the host's memory."""
 
     def at(self, ratio: float) -> Amount:
         """The same work at the speed of a machine that takes `1 / ratio` of the time."""
@@ -79,6 +88,7 @@ class Amount:
             self.positions + other.positions,
             self.events + other.events,
             self.regular and other.regular,
+            self.written + other.written,
         )
 
 
@@ -189,7 +199,8 @@ def band_ns(
     degrees = max(base.positions, new.positions, 1) * steps.degrees
     by_steps = sigmas * wider(degrees) * math.sqrt(base.variance + new.variance)
     by_machine = math.expm1(sigmas * (sigma or 0.0)) * min(base.ns, new.ns)
-    return math.hypot(by_steps, by_machine)
+    by_pages = 0.0 if explained else FRESH_PAGES * max(base.written, new.written)
+    return math.hypot(by_steps, by_machine) + by_pages
 
 
 def amount(values: Floats) -> Amount:

@@ -105,7 +105,13 @@ def _places(side: Sample, numbers: Mapping[Line, int], names: Names) -> dict[Pla
                 measure=WAIT if row["waits"] else measure,
             )
             amount = Amount(
-                row["own_ns"], row["variance"], row["positions"], row["events"], row["regular"]
+                row["own_ns"],
+                row["variance"],
+                row["positions"],
+                row["events"],
+                row["regular"],
+                # beside a device it is there that ops write
+                0.0 if side.accelerated else row["written_bytes"] or 0.0,
             )
             found[place] = found.get(place, Amount()) + amount
     return found

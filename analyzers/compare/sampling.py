@@ -62,7 +62,8 @@ sampled AS (
         2 * count(*) > $samples AS regular,
         median(own_ns) AS typical_ns,
         mad(own_ns) AS spread_ns,
-        sum(own_ns) AS total_ns
+        sum(own_ns) AS total_ns,
+        sum(write_bytes) AS written_bytes
     FROM alike
     GROUP BY {place}, occurrence
 )
@@ -73,6 +74,7 @@ SELECT
     count(*) AS positions,
     bool_and(regular) AS regular,
     sum(seen) / $samples AS events,
+    sum(written_bytes) / $samples AS written_bytes,
     sum(if(regular, typical_ns, total_ns / $samples)) AS own_ns,
     sum(
         if(
@@ -92,8 +94,10 @@ _HOST = """
         h.name, h.input_shapes, h.input_dtypes,
         NULL AS device, NULL AS queue, NULL AS kernel,
         h.layer = 'runtime' AND h.kind = 'sync' AS waits,
-        h.self_ns AS own_ns
+        h.self_ns AS own_ns,
+        e.write_bytes
     FROM host_times AS h
+    INNER JOIN events AS e ON h.rank = e.rank AND h.event_id = e.event_id
     UNION ALL BY NAME
     SELECT
         h.rank, h.step, h.event_id, h.source_file, h.source_line, h.source_function, h.module,
@@ -114,7 +118,8 @@ _DEVICE = """
         coalesce(w.op_name, w.name) AS name, w.input_shapes, w.input_dtypes,
         w.device, w.queue, w.name AS kernel,
         FALSE AS waits,
-        w.duration_ns AS own_ns
+        w.duration_ns AS own_ns,
+        NULL AS write_bytes
     FROM work AS w
 """
 _MODELLED = """
@@ -123,7 +128,8 @@ _MODELLED = """
         coalesce(w.op_name, w.name) AS name, e.input_shapes, e.input_dtypes,
         w.device, w.queue, w.name AS kernel,
         FALSE AS waits,
-        w.modelled_duration_ns AS own_ns
+        w.modelled_duration_ns AS own_ns,
+        NULL AS write_bytes
     FROM modelled_work AS w
     INNER JOIN events AS e ON w.rank = e.rank AND w.event_id = e.event_id
 """

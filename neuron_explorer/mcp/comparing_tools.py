@@ -65,7 +65,10 @@ def answered(found: Comparison, most: int) -> CompareAnswer:
         rows_left_out=max(len(changed) - most, 0),
         findings=[
             FindingCompared(
-                verdict=str(each.verdict), counted=each.counted, finding=short(each.latest)
+                verdict=str(each.verdict),
+                counted=each.counted,
+                was=each.was,
+                finding=short(each.latest),
             )
             for each in found.findings
             if each.verdict is not Verdict.SAME

@@ -153,7 +153,8 @@ class RowCompared(Part):
 
 
 class FindingCompared(Part):
-    verdict: str = Field(description="new or gone.")
+    verdict: str = Field(description="new or gone; worse or better: of another severity now.")
+    was: str | None = Field(description="Its severity in the base, where that was another.")
     counted: bool = Field(description="false: it only stepped over a threshold.")
     finding: ShortFinding
 
@@ -178,7 +179,9 @@ class CompareAnswer(Answer):
         default_factory=list, description="Lines, modules, ops and queues that changed."
     )
     rows_left_out: int = 0
-    findings: list[FindingCompared] = Field(default_factory=list, description="New and gone.")
+    findings: list[FindingCompared] = Field(
+        default_factory=list, description="New, gone, or of another severity."
+    )
     metrics: list[MetricCompared] = Field(default_factory=list)
     notes: list[str] = Field(
         default_factory=list, description="What the two differ in besides, what is unknown."

@@ -99,6 +99,7 @@ def _finding(change: FindingChange) -> dict[str, object]:
     return {
         "verdict": change.verdict,
         "counted": change.counted,
+        "was": change.was,
         "base": None if change.base is None else finding_json(change.base),
         "new": None if change.new is None else finding_json(change.new),
     }

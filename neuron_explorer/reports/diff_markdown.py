@@ -96,7 +96,7 @@ def _findings(seen: Comparison) -> Iterator[str]:
         finding = each.latest
         place = finding_place(finding)
         at = f" ({safe(place)})" if place else ""
-        yield f"- {MARKS[each.verdict]}: {prose(finding.title)}{at}"
+        yield f"- {MARKS[each.verdict]}: {prose(finding.title)}{diff_words.severities(each)}{at}"
     yield ""
 
 

@@ -134,11 +134,14 @@ def _findings(seen: Comparison, width: int) -> Iterator[RenderableType]:
     if stepped:
         yield layout.heading("findings near their threshold")
         yield layout.text(
-            "  In one trace only, though nothing at their place has changed; not counted:", "dim"
+            "  In one trace only, or of another severity, though nothing at their place has"
+            " changed; not counted:",
+            "dim",
         )
         for each in stepped:
             finding = each.latest
-            said = f"{each.verdict}  {finding.title}  {finding_place(finding, width)}"
+            said = f"{each.verdict}  {finding.title}{diff_words.severities(each)}"
+            said += f"  {finding_place(finding, width)}"
             yield layout.hanging(Text("  "), layout.text(said, "dim"))
 
 
@@ -148,7 +151,7 @@ def _finding(change: FindingChange, width: int) -> Iterator[RenderableType]:
     lead = layout.line(
         "  ", (f"{change.verdict:<{_VERDICT_WIDTH}}", STYLES[change.verdict]), (mark, style), " "
     )
-    yield layout.hanging(lead, layout.text(finding.title))
+    yield layout.hanging(lead, layout.text(finding.title + diff_words.severities(change)))
     place = finding_place(finding, max(width - lead.cell_len, 12))
     if place:
         yield layout.indent(Text(place, style="cyan"), lead.cell_len)

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from difflib import ndiff
 from pathlib import PurePath
 
-from neuron_explorer.analyzers.compare import Comparison, Metric, Row, Side, Verdict
+from neuron_explorer.analyzers.compare import (
+    Comparison,
+    FindingChange,
+    Metric,
+    Row,
+    Side,
+    Verdict,
+)
 from neuron_explorer.analyzers.compare.metrics import BYTES, NS, SHARE
 from neuron_explorer.reports import formats
 
@@ -169,6 +176,11 @@ def why(row: Row) -> str:
     if row.verdict in {Verdict.NEW, Verdict.GONE} or not row.changed:
         return ""
     return "its work changed" if row.explained else "same code, same work"
+
+
+def severities(change: FindingChange) -> str:
+    """` (warning -> critical)`; empty where a finding has the severity it had."""
+    return "" if change.was is None else f" ({change.was} -> {change.latest.severity})"
 
 
 def metric_value(value: float | None, unit: str) -> str:

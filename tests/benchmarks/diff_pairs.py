@@ -128,7 +128,9 @@ def main() -> int:
         found = []
         for pair in chosen:
             found.append(named(pair))
-            print(found[-1], flush=True)  # noqa: T201 - the result, as it comes
+            why = NOT_OF_A_STEP.get(pair.name)
+            note = f"; not counted: {why}" if why else ""
+            print(f"{found[-1]}{note}", flush=True)  # noqa: T201 - the result, as it comes
     expected = [each for each in found if each.pair.name not in NOT_OF_A_STEP]
     first, counted = (
         sum(getattr(each, name) for each in expected) for name in ("first", "counted")

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,15 @@ class Agent:
 
     portal: BlockingPortal
     client: Client
+    driven: set[tuple[str, object]] = field(default_factory=set)
+    """Tools that answered, each with the trace it was asked about."""
 
     def result(self, tool: str, **arguments: object) -> Any:
-        return self.portal.call(self.client.call_tool, tool, arguments)
+        given = self.portal.call(self.client.call_tool, tool, arguments)
+        if not given.is_error:
+            about = (arguments.get(name) for name in ("trace", "path", "base"))
+            self.driven.add((tool, next((each for each in about if each is not None), None)))
+        return given
 
     def call(self, tool: str, **arguments: object) -> dict[str, Any]:
         """The data of an answer, which is also its text."""

@@ -25,6 +25,7 @@ SHARED = {
     SMALL: "kineto/mi250-rocm62.json.gz",
     COMPILED: "kineto/mi300-compiled-triton.json.gz",
 }
+SCREENS = {BERT: "source", SMALL: "timeline", COMPILED: "overview"}
 TOOLS = [
     "open_trace",
     "summary",
@@ -239,19 +240,20 @@ def test_compare_names_what_is_new(stdio: Agent) -> None:
 
 
 def test_verify_keeps_its_result_beside_a_parquet_trace_only(
-    http: Agent, trace: str, folder: Path
+    agent: Agent, trace: str, folder: Path
 ) -> None:
     pytest.importorskip("torch")
+    kept = folder / "h100-bert-small.verified.json"
+    kept.unlink(missing_ok=True)
     before = set(folder.iterdir())
-    (finding,) = http.call("findings", trace=trace, limit=1)["findings"]
-    told = http.call("verify", trace=trace, finding=finding["id"], seconds=1)
+    (finding,) = agent.call("findings", trace=trace, limit=1)["findings"]
+    told = agent.call("verify", trace=trace, finding=finding["id"], seconds=1)
     assert told["verdict"]
     assert told["said"].startswith(told["verdict"])
     if trace == BERT:
-        kept = folder / "h100-bert-small.verified.json"
         assert told["kept_in"] == str(kept)
         assert finding["id"] in json.loads(kept.read_text("utf-8"))["findings"]
-        (again,) = http.call("findings", trace=trace, limit=1)["findings"]
+        (again,) = agent.call("findings", trace=trace, limit=1)["findings"]
         assert again["verified"] == told["verdict"]
         before.add(kept)
     else:
@@ -266,19 +268,39 @@ def test_verify_of_no_finding_names_those_there_are(agent: Agent, trace: str) ->
     assert all(finding["id"] in told["cannot_answer"] for finding in known)
 
 
-def test_screenshot_is_text_and_svg(stdio: Agent) -> None:
-    given = stdio.result("screenshot", trace=COMPILED, screen="overview", columns=100, rows=30)
+def test_screenshot_is_text_and_svg(agent: Agent, trace: str) -> None:
+    screen = SCREENS[trace]
+    given = agent.result("screenshot", trace=trace, screen=screen, columns=100, rows=30)
     data, (_, attached) = given.structured_content, given.content
     assert attached.resource.mime_type == "image/svg+xml"
     assert attached.resource.text.startswith("<svg")
     assert len(attached.resource.text.encode()) == data["svg_bytes"]
-    assert "Overview" in data["text"][1]
-    assert any(line.startswith("health") for line in data["text"])
+    assert screen.capitalize() in data["text"][1]
+    known = {"overview": "health", "timeline": "stream", "source": "modeling_bert.py"}
+    assert any(known[screen] in line for line in data["text"])
 
 
 def test_screenshot_of_no_screen_names_those_there_are(agent: Agent, trace: str) -> None:
     told = agent.call("screenshot", trace=trace, screen="../../etc/passwd")
     assert "There are: evidence, overview" in told["cannot_answer"]
+
+
+def test_each_tool_has_answered_on_each_trace_over_both_transports(
+    request: pytest.FixtureRequest, stdio: Agent, http: Agent
+) -> None:
+    """Above; `schema` is about no trace."""
+    here = [item for item in request.session.items if item.path == request.path]
+    if len({item.name.partition("[")[0] for item in here}) < len(_tests()):
+        pytest.skip("only some of the tests above ran")
+    pytest.importorskip("torch", reason="verify needs torch")
+    every = {(tool, trace) for tool in TOOLS if tool != "schema" for trace in SHARED}
+    for agent in (stdio, http):
+        assert every - agent.driven == set()
+        assert ("schema", None) in agent.driven
+
+
+def _tests() -> list[str]:
+    return [name for name in globals() if name.startswith("test_")]
 
 
 # ---- what is refused ------------------------------------------------------
@@ -336,11 +358,11 @@ def test_unknown_names_are_answers_with_the_known_ones(stdio: Agent) -> None:
 
 def test_a_long_question_does_not_hold_up_the_others(agent: Agent) -> None:
     bomb = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b"
-    slow = agent.soon("sql", trace=BERT, query=bomb, timeout_s=3)
+    slow = agent.soon("sql", trace=BERT, query=bomb, timeout_s=2)
     quick = agent.call("roofline", trace=SMALL)
     assert quick["groups"]
     assert not slow.done()
-    assert "query stopped after 3" in slow.result(20).structured_content["cannot_answer"]
+    assert "query stopped after 2" in slow.result(20).structured_content["cannot_answer"]
 
 
 def test_stdout_holds_the_protocol_alone(folder: Path, stdio: Agent) -> None:

@@ -97,6 +97,39 @@ def test_one_line_that_takes_longer_is_the_only_line_that_changed(
     assert back.step.program_share == pytest.approx(-0.1 / 1.1, abs=0.01)
 
 
+@pytest.mark.parametrize("written", [None, 1 << 18])
+def test_pages_that_are_fresh_in_one_capture_only_are_no_change(
+    written: int | None, tmp_path: Path
+) -> None:
+    """An allocator's doing, the same in each step; where nobody knows of bytes it is a change."""
+    calls = [Call(c.line, c.name, write_bytes=written) if c.line == 12 else c for c in CALLS]
+    factors = ({12: 0.6}, {12: 1.0})
+    before, after = (
+        made(tmp_path / f"{n}.parquet", steps(seed=n, factors=each, calls=calls), TEXTS)
+        for n, each in enumerate(factors)
+    )
+    assert both(before, after).changed is (written is None)
+    # what somebody has edited counts nevertheless
+    edited = made(
+        tmp_path / "e.parquet", steps(seed=3, calls=calls), TEXTS | {12: "x = torch.tanh(x) + 0"}
+    )
+    assert line(both(before, edited), "x = torch.tanh(x) + 0").verdict is Verdict.WORSE
+
+
+def test_beside_a_device_what_ops_write_is_no_memory_of_the_host(tmp_path: Path) -> None:
+    calls = [Call(c.line, c.name, write_bytes=1 << 30) for c in CALLS]
+    before, after = (
+        made(
+            tmp_path / f"{n}.parquet",
+            steps(seed=n, factors=each, calls=calls),
+            TEXTS,
+            device=True,
+        )
+        for n, each in enumerate(({}, {12: 2.0}))
+    )
+    assert line(both(before, after), TEXTS[12]).verdict is Verdict.WORSE
+
+
 def test_a_slower_machine_is_no_change_of_the_program(base: Trace, tmp_path: Path) -> None:
     slow = dict.fromkeys(TEXTS, 1.8)
     seen = compared(base, made(tmp_path / "t.parquet", steps(seed=1, factors=slow), TEXTS))

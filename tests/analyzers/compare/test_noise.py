@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from neuron_explorer.analyzers.compare.noise import (
+    FRESH_PAGES,
     Amount,
     Control,
     Steps,
@@ -76,6 +77,16 @@ def test_what_nothing_explains_must_be_twice_as_large() -> None:
         band_ns(some, some, Steps(99, 99), None, explained=flag) for flag in (True, False)
     )
     assert unexplained == pytest.approx(2 * (explained or 0))
+
+
+def test_bytes_written_widen_the_band_of_what_nothing_explains_alone() -> None:
+    some = Amount(100, 4, 1)
+    writing = Amount(100, 4, 1, written=1000)
+    for flag, more in ((True, 0), (False, 1000 * FRESH_PAGES)):
+        known, wider_ = (
+            band_ns(each, some, Steps(99, 99), None, explained=flag) for each in (some, writing)
+        )
+        assert wider_ == pytest.approx((known or 0) + more)
 
 
 def test_equal_samples_stay_inside_the_band() -> None:
