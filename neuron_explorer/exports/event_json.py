@@ -9,11 +9,14 @@ The format is Google's "Trace Event Format"; names of args are those of Kineto.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from neuron_explorer.exchange import ARGUMENTS, CARRIER, DEVICE, KEY, TAKEN, TEXTS
 from neuron_explorer.exports.window import Part
 from neuron_explorer.schema import COLUMNS, Column
+from neuron_explorer.trace import Trace
 
 ELSEWHERE = TEXTS | {"name", "category", "start_ns", "duration_ns", "attributes", "stack"}
 """Columns that are not under `KEY`, except where nothing else can hold them."""
@@ -41,22 +44,41 @@ PLACE = f"""concat_ws(chr(31), e.rank, {ON_DEVICE}, coalesce(e.pid::VARCHAR, e.p
 
 STACKS = """
 SELECT stack, row_number() OVER (ORDER BY min((rank, event_id))) AS number
-FROM events WHERE {condition} AND stack IS NOT NULL GROUP BY stack
+FROM events WHERE {condition} AND stack IS NOT NULL GROUP BY stack ORDER BY number
 """
 """A number for each stack: they are long and few, so events only name theirs."""
 
 
-def events_sql(part: Part, phases: str) -> str:
-    """Rows `(place, ph, start_ns, end_ns, event_id, rank, text, out, into, ...)` by time.
+STRETCH_ROWS = 25_000
+"""Rows that are sorted at once: their texts have a kilobyte each."""
 
-    `text` is the event without process and thread, from its `ph` on; `out` are the events its
-    flows lead to, `into` is the kind of the flow that leads to it.
-    """
-    shown = f"SELECT *, {PHASES[phases]} AS ph FROM events WHERE {part.condition}"
+_STRETCHES = """
+WITH numbered AS (
+    SELECT start_ns, row_number() OVER (ORDER BY start_ns) AS number
+    FROM events WHERE {condition} AND start_ns IS NOT NULL
+)
+
+SELECT DISTINCT start_ns FROM numbered WHERE number % {rows} = 0 ORDER BY start_ns
+"""
+
+
+def stretches(trace: Trace, part: Part) -> Iterator[str]:
+    """The part's time in stretches of so many events, each as a condition; one after the other."""
+    asked = _STRETCHES.format(condition=part.condition, rows=STRETCH_ROWS)
+    found = trace.sql(asked).column("start_ns").to_pylist()
+    ends = [*(f"start_ns < {start}" for start in found), "TRUE"]
+    begins = ["TRUE", *(f"start_ns >= {start}" for start in found)]
+    for number, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        # what has no start comes first
+        yield f"{begin} AND {end}" if number else f"coalesce({end}, TRUE)"
+
+
+def flows_sql(part: Part) -> str:
+    """Rows `(rank, source, target, flow)`: which slices an arrow joins when they are drawn."""
     return f"""
     WITH drawn AS (
         SELECT rank, event_id, layer, coalesce(launch_id, op_id) AS launch_id, forward_id
-        FROM ({shown}) WHERE ph = 'X'
+        FROM events WHERE {part.condition} AND {PHASES["to_draw"]} = 'X'
     ),
     links AS (
         SELECT rank, event_id AS target, launch_id AS source, 'launch' AS flow
@@ -64,25 +86,31 @@ def events_sql(part: Part, phases: str) -> str:
         UNION ALL
         SELECT rank, event_id, forward_id, 'forward'
         FROM drawn WHERE layer = 'framework' AND forward_id IS NOT NULL
-    ),
-    flows AS (
-        SELECT l.* FROM links AS l
-        INNER JOIN drawn AS d ON l.rank = d.rank AND l.source = d.event_id
-        WHERE l.source <> l.target
-    ),
-    leaving AS (
-        SELECT rank, source, list(flow || ':' || target ORDER BY target) AS targets
-        FROM flows GROUP BY rank, source
-    ),
-    stacks AS ({STACKS.format(condition=part.condition)})
+    )
+    SELECT l.* FROM links AS l
+    INNER JOIN drawn AS d ON l.rank = d.rank AND l.source = d.event_id
+    WHERE l.source <> l.target
+    ORDER BY l.rank, l.source, l.target
+    """
+
+
+def events_sql(part: Part, phases: str, stretch: str) -> str:
+    """Rows `(place, ph, start_ns, end_ns, event_id, rank, text, ...)` by time.
+
+    `text` is the event without process and thread, from its `ph` on. `$stacks` are all stacks of
+    the part, in the order of their numbers.
+    """
+    shown = f"SELECT *, {PHASES[phases]} AS ph FROM events WHERE {part.condition} AND {stretch}"
+    return f"""
+    WITH stacks AS (
+        SELECT unnest($stacks::VARCHAR[]) AS stack, generate_subscripts($stacks, 1) AS number
+    )
     SELECT {PLACE} AS place, e.ph, e.start_ns - {part.base_ns} AS start_ns,
         e.end_ns - {part.base_ns} AS end_ns, e.event_id, e.rank, e.name,
-        {_event_text(part.base_ns)} AS text, l.targets AS out, f.flow AS into,
+        {_event_text(part.base_ns)} AS text,
         CASE WHEN e.kind = 'counter' THEN e.attributes END AS counted,
         e.device, e.device_allocated AS allocated, e.device_reserved AS reserved
     FROM ({shown}) AS e
-    LEFT JOIN leaving AS l ON e.rank = l.rank AND e.event_id = l.source
-    LEFT JOIN flows AS f ON e.rank = f.rank AND e.event_id = f.target
     LEFT JOIN stacks AS s ON e.stack = s.stack
     LEFT JOIN roofline AS r ON e.rank = r.rank AND e.event_id = r.event_id
     ORDER BY e.start_ns ASC NULLS FIRST, e.duration_ns DESC NULLS LAST, e.event_id ASC

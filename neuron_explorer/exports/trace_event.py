@@ -12,14 +12,14 @@ both are JSON.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from neuron_explorer import __version__
 from neuron_explorer.exchange import END, KEY, METADATA, STACK
-from neuron_explorer.exports.event_json import STACKS, events_sql
+from neuron_explorer.exports.event_json import STACKS, events_sql, flows_sql, stretches
 from neuron_explorer.exports.sink import Sink
 from neuron_explorer.exports.tracks import (
     Lanes,
@@ -40,8 +40,8 @@ def write_chrome(trace: Trace, part: Part, out: Sink) -> dict[str, object]:
     found = places(trace, part)
     tracks = recorded_tracks(found)
     writer = _Writer(out, tracks, None)
-    _begin(trace, part, out)
-    for row in _rows(trace, events_sql(part, "as_recorded")):
+    stacks = _begin(trace, part, out)
+    for row in _events(trace, part, "as_recorded", stacks):
         writer.event(row)
     return _end(out, writer, {} if writer.labelled else tracks)
 
@@ -51,16 +51,27 @@ def write_perfetto(trace: Trace, part: Part, out: Sink) -> dict[str, object]:
     found = places(trace, part)
     tracks = drawn_tracks(found)
     writer = _Writer(out, tracks, Lanes(found, tracks))
-    _begin(trace, part, out)
-    for row in _rows(trace, events_sql(part, "to_draw")):
+    flows = _Flows(trace, part)
+    stacks = _begin(trace, part, out)
+    for row in _events(trace, part, "to_draw", stacks):
         writer.event(row)
-        writer.flows(row)
+        writer.flows(row, flows)
         writer.memory(row)
     return _end(out, writer, tracks)
 
 
-def _rows(trace: Trace, query: str) -> Iterator[Mapping[str, Any]]:
-    for batch in trace.batches(query):
+def _events(
+    trace: Trace, part: Part, phases: str, stacks: Sequence[str]
+) -> Iterator[Mapping[str, Any]]:
+    """A stretch of time after the other, so that no more than one is sorted in memory."""
+    for stretch in stretches(trace, part):
+        yield from _rows(trace, events_sql(part, phases, stretch), {"stacks": stacks})
+
+
+def _rows(
+    trace: Trace, query: str, params: Mapping[str, object] | None = None
+) -> Iterator[Mapping[str, Any]]:
+    for batch in trace.batches(query, params):
         yield from _of(batch)
 
 
@@ -69,6 +80,20 @@ def _of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     names = batch.schema.names
     for values in zip(*columns, strict=True):
         yield dict(zip(names, values, strict=True))
+
+
+class _Flows:
+    """Which slices the arrows of a part join, by rank and event."""
+
+    def __init__(self, trace: Trace, part: Part) -> None:
+        self.leaving: dict[tuple[int, int], list[tuple[str, int]]] = {}
+        """Kind and target of those that begin there."""
+        self.into: dict[tuple[int, int], str] = {}
+        """Kind of the one that ends there."""
+        for row in _rows(trace, flows_sql(part)):
+            begin = row["rank"], row["source"]
+            self.leaving.setdefault(begin, []).append((row["flow"], row["target"]))
+            self.into[row["rank"], row["target"]] = row["flow"]
 
 
 class _Writer:
@@ -94,14 +119,14 @@ class _Writer:
         if row["counted"] is not None and row["start_ns"] is not None:
             self._counter(row, row["name"] or "", _numbers(row["counted"]))
 
-    def flows(self, row: Mapping[str, Any]) -> None:
+    def flows(self, row: Mapping[str, Any], flows: _Flows) -> None:
         """The ends of the flows that meet in this event: they bind to the slice written last."""
-        track = self._tracks[row["place"]]
-        for target in row["out"] or ():
-            flow, _, event_id = target.partition(":")
-            self._flow(track, row, "s", flow, int(event_id))
-        if row["into"] is not None:
-            self._flow(track, row, "f", row["into"], row["event_id"])
+        track, event = self._tracks[row["place"]], (row["rank"], row["event_id"])
+        for flow, target in flows.leaving.get(event, ()):
+            self._flow(track, row, "s", flow, target)
+        into = flows.into.get(event)
+        if into is not None:
+            self._flow(track, row, "f", into, row["event_id"])
             self.flow_pairs += 1
 
     def memory(self, row: Mapping[str, Any]) -> None:
@@ -142,30 +167,48 @@ def _us(ns: int) -> str:
 def _numbers(attributes: str) -> dict[str, object]:
     """The numeric values of a counter's args; text among them says what they are of."""
     values = json.loads(attributes)
-    return {k: v for k, v in values.items() if isinstance(v, int | float) and v is not True}
+    # args called KEY make a row, and this is a second picture of one
+    return {k: v for k, v in values.items() if type(v) in {int, float} and k != KEY}
 
 
-def _begin(trace: Trace, part: Part, out: Sink) -> None:
-    """The header in Kineto's words, then the file-level metadata as events."""
-    files = list(trace.metadata.values())
+def _begin(trace: Trace, part: Part, out: Sink) -> list[str]:
+    """The header in Kineto's words, then the file-level metadata and the stacks as events.
+
+    Returns:
+        The stacks in the order of their numbers.
+    """
+    metadata = _metadata(trace, part)
     own = {
         "tool_version": __version__,
-        "schema_version": files[0].get("schema_version"),
+        "schema_version": metadata.get("schema_version"),
         "ranks": list(part.ranks),
         "whole": part.whole,
     }
-    environment = files[0].get("environment") or {}
+    environment = metadata.get("environment") or {}
     head: dict[str, object] = {"schemaVersion": 1, KEY: own}
     head |= {k: environment[k] for k in ("distributedInfo",) if k in environment}
-    head |= {"deviceProperties": files[0].get("devices") or []}
+    head |= {"deviceProperties": metadata.get("devices") or []}
     head |= {"displayTimeUnit": "ns", "baseTimeNanoseconds": part.base_ns}
     out.write(json.dumps(head, separators=(",", ":"))[:-1] + ',"traceEvents":[\n')
-    for key, value in files[0].items() if len(part.ranks) == 1 else ():
+    for key, value in metadata.items() if len(part.ranks) == 1 else ():
         args = {METADATA: {"key": key, "value": value}}
         out.write(_told(METADATA, args))
+    stacks = []
     for row in _rows(trace, STACKS.format(condition=part.condition)):
         args = {STACK: {"number": row["number"], "stack": row["stack"]}}
         out.write(_told(STACK, args))
+        stacks.append(row["stack"])
+    return stacks
+
+
+_FILES = "SELECT file FROM trace_metadata WHERE list_contains($ranks, rank) ORDER BY rank, file"
+
+
+def _metadata(trace: Trace, part: Part) -> Mapping[str, Any]:
+    """That of the file of the first rank in the part."""
+    rows = trace.sql(_FILES, {"ranks": list(part.ranks)}).to_pylist()
+    known = {str(path): told for path, told in trace.metadata.items()}
+    return known[rows[0]["file"]] if rows else next(iter(known.values()))
 
 
 def _told(name: str, args: Mapping[str, object]) -> str:

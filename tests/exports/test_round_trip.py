@@ -132,11 +132,10 @@ def test_a_capture_keeps_its_lines_and_sources(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     import neuron_explorer  # noqa: PLC0415 - only where torch is
 
-    with neuron_explorer.profile() as recorded:
+    before = tmp_path / "t.parquet"
+    with neuron_explorer.profile(output=before):
         x = torch.ones(64, 64)
         (x @ x).relu().sum().item()
-    before = tmp_path / "t.parquet"
-    before.write_bytes(recorded.trace.files[0].read_bytes())
     after = imported(export(before, "chrome"))
     assert _table(after) == _table(before)
     assert _metadata(after) == _metadata(before)
@@ -180,6 +179,19 @@ def test_several_ranks_in_one_file_are_only_to_look_at(tmp_path: Path) -> None:
         imported(written)
     names = {e["args"]["name"] for e in events_of(written) if e["name"] == "process_name"}
     assert names == {"rank 0: process 1", "rank 1: process 1"}
+
+
+@pytest.mark.parametrize("form", ["chrome", "perfetto"])
+def test_each_rank_of_a_folder_comes_back_on_its_own(form: str, tmp_path: Path) -> None:
+    files = {}
+    for rank in (0, 3):
+        rows = [op(rank, 50, rank=rank), kernel(20, 5 + rank, rank=rank, op_id=0)]
+        told = {"summary": {"rank": rank, "events": 2}, "environment": {"hostname": f"node{rank}"}}
+        files[rank] = write_trace(tmp_path / "run" / f"rank={rank}.parquet", rows, told)
+    for rank, before in files.items():
+        after = imported(export(tmp_path / "run", form, Window(rank=rank)))
+        assert _table(after) == _table(before)
+        assert _metadata(after) == _metadata(before)
 
 
 def _table(path: Path) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from builders import kernel, launch, op, row, step, write_trace
 from neuron_explorer.errors import UsageError
 from neuron_explorer.exchange import KEY
+from neuron_explorer.exports import event_json
 from neuron_explorer.exports.tracks import Lanes, Track
 from neuron_explorer.exports.window import Window
 
@@ -151,26 +152,91 @@ def test_a_step_and_a_stretch_cut_out_what_belongs_to_them(tmp_path: Path) -> No
             export(path, "perfetto", window)
 
 
-def test_no_kernel_of_a_real_trace_is_lost(shared: Callable[[str], Path]) -> None:
-    events = events_of(export(shared("rocm-vllm-decode-graph"), "perfetto"))
-    by_track: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    kernels = 0
-    for event in slices(events):
-        kernels += event["args"][KEY]["layer"] == "hardware"
-        begin = ns(event)
-        by_track[event["pid"], event["tid"]].append((begin, begin + ns(event, "dur")))
-    assert kernels == 434
-    for found in by_track.values():
-        open_: list[int] = []
-        for begin, end in found:
-            while open_ and open_[-1] <= begin:
-                open_.pop()
-            assert not open_ or end <= open_[-1]
-            open_.append(end)
+class Viewer:
+    """Takes slices and flows as Perfetto's trace processor does.
+
+    In the order of time, then of the file. A slice closes those of its track that have ended, and
+    is left out unless it then lies within the one that is open. An end of a flow binds to the slice
+    that is open on its track, and is left out where there is none (src/trace_processor/importers/
+    common/slice_tracker.cc and flow_tracker.cc).
+    """
+
+    def __init__(self, events: list[dict[str, Any]]) -> None:
+        self.drawn: list[dict[str, Any]] = []
+        self.left_out: list[dict[str, Any]] = []
+        self.flows: dict[tuple[str, int], dict[str, dict[str, Any]]] = defaultdict(dict)
+        """The slices that each joins, by its category and id."""
+        self._open: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+        for event in sorted((e for e in events if e["ph"] in "Xsf"), key=ns):
+            stack = self._open[event["pid"], event["tid"]]
+            if event["ph"] == "X":
+                self._slice(event, stack)
+            else:
+                self._flow(event, stack)
+
+    def _slice(self, event: dict[str, Any], stack: list[dict[str, Any]]) -> None:
+        while stack and _end(stack[-1]) <= ns(event):
+            stack.pop()
+        if stack and _end(event) > _end(stack[-1]):
+            self.left_out.append(event)
+            return
+        stack.append(event)
+        self.drawn.append(event)
+
+    def _flow(self, event: dict[str, Any], stack: list[dict[str, Any]]) -> None:
+        joined = self.flows[event["cat"], event["id"]]
+        bound_to_what_encloses_it = event["ph"] == "s" or event.get("bp") == "e"
+        if not stack or event["ph"] in joined or not bound_to_what_encloses_it:
+            self.left_out.append(event)
+        else:
+            joined[event["ph"]] = stack[-1]["args"][KEY]
+
+
+def _end(event: dict[str, Any]) -> int:
+    return ns(event) + ns(event, "dur")
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels"),
+    [
+        ("rocm-vllm-decode-graph", 434),
+        ("a100-event-sync-multi-stream", None),
+        ("mi300-compiled-triton", None),
+        ("h100-bert-small", None),
+    ],
+)
+def test_perfetto_draws_every_slice_and_arrow_of_a_real_trace(
+    name: str, kernels: int | None, shared: Callable[[str], Path]
+) -> None:
+    events = events_of(export(shared(name), "perfetto"))
+    seen = Viewer(events)
+    assert seen.left_out == []
+    work = [e for e in seen.drawn if e["args"][KEY]["layer"] == "hardware"]
+    assert kernels in {None, len(work)}
+    assert seen.flows
+    for (flow, _), joined in seen.flows.items():
+        source, target = joined["s"], joined["f"]
+        cause = target.get("launch_id", target.get("op_id"))
+        assert source["event_id"] == (cause if flow == "launch" else target["forward_id"])
+    launched = [e for e in work if "launch_id" in e["args"][KEY]]
+    assert sum(flow == "launch" for flow, _ in seen.flows) >= len(launched) > 0
+    assert all(isinstance(e[key], int) for e in events if e["ph"] != "M" for key in ("pid", "tid"))
+
+
+def test_many_stretches_are_written_as_one(
+    shared: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory holds one of them at a time; what comes out is the same."""
+    path = shared("mi300-compiled-triton")
+    for form in ("perfetto", "chrome"):
+        whole = export(path, form).read_bytes()
+        with monkeypatch.context() as patch:
+            patch.setattr(event_json, "STRETCH_ROWS", 7)
+            assert export(path, form).read_bytes() == whole
 
 
 def test_a_counter_keeps_its_row_and_draws_its_numbers(tmp_path: Path) -> None:
-    counted = {"value": 3, "unit": "W"}
+    counted = {"value": 3, "unit": "W", "on": False, KEY: 4}
     rows = [row("host", "counter", 5, None, name="power", attributes=counted, pid=1, tid=1)]
     for form in ("chrome", "perfetto"):
         events = events_of(export(write_trace(tmp_path / "t.parquet", rows), form))
