@@ -57,24 +57,10 @@
 --
 -- Next: `SELECT name, count(*), sum(duration_ns), sum(bytes) FROM work WHERE kind = 'memcpy'
 -- GROUP BY 1`.
-WITH first_kernels AS (
-    SELECT
-        rank,
-        device,
-        min(start_ns) AS start_ns
-    FROM work
-    WHERE kind = 'kernel'
-    GROUP BY rank, device
-),
-
-copied AS (
-    SELECT w.*
-    FROM work AS w
-    INNER JOIN first_kernels AS f ON w.rank = f.rank AND w.device = f.device
-    WHERE
-        w.kind = 'memcpy' AND regexp_matches(w.name, '(?i)htod|host ?(to|->) ?device|pageable *->')
-        AND contains(lower(w.name), 'pageable') AND w.start_ns > f.start_ns
-        AND w.phase IS DISTINCT FROM 'compile'
+WITH copied AS (
+    SELECT *
+    FROM copies
+    WHERE warmed AND exposed_ns IS NOT NULL AND direction = 'to the device' AND pageable
 ),
 
 -- the call that copies, and the wait beside it in the same op
@@ -100,14 +86,13 @@ places AS (
         c.op_name,
         count(*) AS copies,
         nullif(count(DISTINCT c.step), 0) AS steps,
-        if(bool_or(c.write_bytes IS NULL), NULL, sum(c.write_bytes))::BIGINT AS bytes,
+        if(bool_or(c.bytes IS NULL), NULL, sum(c.bytes))::BIGINT AS bytes,
         sum(w.host_ns)::BIGINT AS host_ns,
         sum(c.duration_ns)::BIGINT AS device_time_ns,
-        sum(o.exposed_ns)::BIGINT AS exposed_ns,
+        sum(c.exposed_ns)::BIGINT AS exposed_ns,
         list(c.event_id ORDER BY c.event_id ASC) AS event_ids,
         min(c.start_ns) AS start_ns
     FROM copied AS c
-    INNER JOIN exposed AS o ON c.rank = o.rank AND c.event_id = o.event_id
     LEFT JOIN waited AS w ON c.rank = w.rank AND c.event_id = w.event_id
     GROUP BY ALL
 ),

@@ -84,7 +84,8 @@ compared AS (
             e.attributes ->> '$.grid', e.attributes ->> '$.block'
         ) AS same
     FROM work AS w
-    INNER JOIN events AS e ON w.rank = e.rank AND w.event_id = e.event_id
+    INNER JOIN events AS e
+        ON w.rank = e.rank AND w.event_id = e.event_id AND e.layer = 'hardware'
     ANTI JOIN collectives AS c ON w.rank = c.rank AND w.event_id = c.event_id
     WHERE
         w.kind = 'kernel' AND w.phase IS DISTINCT FROM 'compile'
@@ -92,16 +93,7 @@ compared AS (
         AND (w.input_shapes IS NOT NULL OR contains(e.attributes, '"grid"'))
 ),
 
-quarters AS (
-    SELECT
-        *,
-        ntile(4) OVER same_work AS quarter,
-        count(*) OVER (PARTITION BY rank, device, same) AS times
-    FROM compared
-    WINDOW same_work AS (PARTITION BY rank, device, same ORDER BY start_ns ASC, event_id ASC)
-),
-
-alike AS (
+repeated AS (
     SELECT
         rank,
         device,
@@ -110,14 +102,22 @@ alike AS (
         count(*) AS kernels,
         sum(duration_ns)::BIGINT AS device_time_ns,
         median(duration_ns) AS median_ns,
-        median(duration_ns) FILTER (WHERE quarter = 1) AS first_ns,
-        median(duration_ns) FILTER (WHERE quarter = 4) AS last_ns,
+        list(duration_ns ORDER BY start_ns ASC, event_id ASC) AS durations,
         min(start_ns) AS start_ns,
         max(start_ns) AS last_start_ns,
         list(event_id ORDER BY event_id ASC) AS event_ids
-    FROM quarters
-    WHERE times >= $min_kernels
+    FROM compared
     GROUP BY rank, device, same
+    HAVING count(*) >= $min_kernels
+),
+
+-- quarters as ntile(4) cuts them, which over so many small partitions is slow
+alike AS (
+    SELECT
+        * EXCLUDE (durations),
+        list_median(durations[:(kernels + 3) // 4]) AS first_ns,
+        list_median(durations[kernels - kernels // 4 + 1:]) AS last_ns
+    FROM repeated
 ),
 
 spread AS (

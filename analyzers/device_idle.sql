@@ -7,7 +7,8 @@
 -- message = """
 -- {device} stands still {device_idle_share:share} of its {span_ns:ns}; for {idle_ns:ns} of that \
 -- {cause_text} (gaps: {gaps:count}, longest {longest_ns:ns}[[, spread over {spread_lines:count} \
--- lines]]; {top_share:share} of it {say_top}). [[{caveat}]]"""
+-- lines]]; {top_share:share} of it {say_top}). [[The thread that launches next ran {busy_op} for \
+-- {busy_ns:ns} of it. ]][[{caveat}]]"""
 -- advice = "{fix}"
 -- key = ["rank", "device", "cause"]
 -- proof = """
@@ -25,6 +26,10 @@
 -- [params.stall_ns]
 -- default = 10_000_000
 -- doc = "A late launch is a stall from this gap on: no launch is that slow by itself (ns)."
+--
+-- [params.min_busy_ns]
+-- default = 1_000_000
+-- doc = "Ops that keep the launching thread this long in a gap are named (ns)."
 --
 -- [params.min_idle_share]
 -- default = 0.05
@@ -51,6 +56,8 @@
 -- top_module = "Class of the module there; NULL where unknown."
 -- top_ns = "Idle time at that line (ns)."
 -- top_share = "Its share of the idle time of this cause."
+-- busy_op = "Op that ran on the launching thread in a tenth of that time or more; NULL if none."
+-- busy_ns = "Time of it in those gaps (ns)."
 -- gaps = "Gaps of this cause."
 -- longest_ns = "The longest of them (ns)."
 -- longest_ids = "Work that ended the longest gaps; at most twenty."
@@ -109,6 +116,8 @@ ended AS (
         w.source_file,
         w.source_line,
         w.module_class,
+        l.pid,
+        l.tid,
         l.start_ns AS launch_start_ns,
         l.start_ns + l.duration_ns AS launch_end_ns,
         { 'file': w.source_file, 'line': w.source_line, 'op': l.name } AS launch_place,
@@ -257,6 +266,72 @@ spots AS (
     GROUP BY ALL
 ),
 
+-- what the launching thread did before a late launch: the innermost op that fills half of the gap
+long_ops AS (
+    SELECT
+        rank,
+        pid,
+        tid,
+        name,
+        start_ns,
+        end_ns,
+        duration_ns
+    FROM events
+    WHERE
+        layer = 'framework' AND kind = 'op' AND phase IS DISTINCT FROM 'compile'
+        AND duration_ns * 2 >= $min_busy_ns
+),
+
+late_launches AS (
+    SELECT *
+    FROM causes
+    WHERE cause IN ('host', 'stall') AND duration_ns >= $min_busy_ns
+),
+
+busy_gaps AS (
+    SELECT
+        c.rank,
+        c.device,
+        c.cause,
+        c.start_ns,
+        arg_min(o.name, (o.duration_ns, o.start_ns)) AS name,
+        arg_min(
+            least(o.end_ns, c.launch_start_ns) - greatest(o.start_ns, c.start_ns),
+            (o.duration_ns, o.start_ns)
+        ) AS busy_ns
+    FROM late_launches AS c
+    INNER JOIN long_ops AS o
+        ON
+            c.rank = o.rank AND c.pid = o.pid AND c.tid = o.tid
+            AND c.launch_start_ns > o.start_ns AND c.start_ns < o.end_ns
+    WHERE
+        (least(o.end_ns, c.launch_start_ns) - greatest(o.start_ns, c.start_ns)) * 2
+        >= c.duration_ns
+    GROUP BY ALL
+),
+
+busy_ops AS (
+    SELECT
+        rank,
+        device,
+        cause,
+        name,
+        sum(busy_ns)::BIGINT AS busy_ns
+    FROM busy_gaps
+    GROUP BY ALL
+),
+
+busiest AS (
+    SELECT
+        rank,
+        device,
+        cause,
+        arg_max(name, (busy_ns, name)) AS busy_op,
+        max(busy_ns) AS busy_ns
+    FROM busy_ops
+    GROUP BY ALL
+),
+
 tops AS (
     SELECT
         rank,
@@ -310,6 +385,9 @@ SELECT
     t.place.module AS top_module,
     t.top_ns,
     round(t.top_ns / s.idle_ns, 3) AS top_share,
+    -- a tenth of the idle time, or it is not what the finding is about
+    if(b.busy_ns * 10 >= s.idle_ns, b.busy_op, NULL) AS busy_op,
+    if(b.busy_ns * 10 >= s.idle_ns, b.busy_ns, NULL) AS busy_ns,
     s.gaps,
     s.longest_ns,
     s.longest_ids,
@@ -393,5 +471,6 @@ FROM summed AS s
 INNER JOIN tops AS t ON s.rank = t.rank AND s.device = t.device AND s.cause = t.cause
 INNER JOIN idle_devices AS d ON s.rank = d.rank AND s.device = d.device
 LEFT JOIN slowed AS p ON s.rank = p.rank
+LEFT JOIN busiest AS b ON s.rank = b.rank AND s.device = b.device AND s.cause = b.cause
 WHERE s.idle_ns >= d.least_ns
 ORDER BY s.idle_ns DESC, s.rank ASC, s.device ASC, s.cause ASC

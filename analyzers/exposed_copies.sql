@@ -56,39 +56,15 @@
 -- before the first kernel are set-up. Copies within the device's memory are work like any other.
 --
 -- Next: `SELECT queue, name, count(*), sum(duration_ns) FROM work WHERE over_link GROUP BY 1, 2`.
-WITH first_kernels AS (
-    SELECT
-        rank,
-        device,
-        min(start_ns) AS start_ns
-    FROM work
-    WHERE kind NOT IN ('memcpy', 'memset')
-    GROUP BY rank, device
-),
-
-copied AS (
-    SELECT
-        w.*,
-        CASE
-            WHEN regexp_matches(w.name, '(?i)ptop|peer') THEN 'between devices'
-            WHEN regexp_matches(w.name, '(?i)htod|host ?(to|->) ?device|(pageable|pinned) *->')
-                THEN 'to the device'
-            WHEN regexp_matches(w.name, '(?i)dtoh|device ?(to|->) ?host|-> *(pageable|pinned)')
-                THEN 'from the device'
-        END AS direction
-    FROM work AS w
-    INNER JOIN first_kernels AS f ON w.rank = f.rank AND w.device = f.device
-    WHERE
-        w.kind = 'memcpy' AND w.over_link AND w.start_ns > f.start_ns
-        AND w.phase IS DISTINCT FROM 'compile'
-),
-
-told AS (
+WITH told AS (
     SELECT *
-    FROM copied
+    FROM copies
     WHERE
-        direction IN ('from the device', 'between devices')
-        OR (direction = 'to the device' AND NOT contains(lower(name), 'pageable'))
+        warmed AND exposed_ns IS NOT NULL
+        AND (
+            direction IN ('from the device', 'between devices')
+            OR (direction = 'to the device' AND NOT pageable)
+        )
 ),
 
 places AS (
@@ -101,13 +77,12 @@ places AS (
         c.direction,
         count(*) AS copies,
         nullif(count(DISTINCT c.step), 0) AS steps,
-        if(bool_or(c.write_bytes IS NULL), NULL, sum(c.write_bytes))::BIGINT AS bytes,
+        if(bool_or(c.bytes IS NULL), NULL, sum(c.bytes))::BIGINT AS bytes,
         sum(c.duration_ns)::BIGINT AS device_time_ns,
-        sum(x.exposed_ns)::BIGINT AS exposed_ns,
+        sum(c.exposed_ns)::BIGINT AS exposed_ns,
         list(c.event_id ORDER BY c.event_id ASC) AS event_ids,
         min(c.start_ns) AS start_ns
     FROM told AS c
-    INNER JOIN exposed AS x ON c.rank = x.rank AND c.event_id = x.event_id
     GROUP BY ALL
 ),
 

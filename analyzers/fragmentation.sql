@@ -109,23 +109,6 @@ growth AS (
     -- it grew although what lay unused was larger than the request
     WHERE device_reserved > before_reserved AND before_reserved - before_allocated > alloc_bytes
     GROUP BY rank, device
-),
-
-listed AS (
-    SELECT
-        rank,
-        json(value) AS properties
-    FROM trace_metadata
-    WHERE key = 'devices'
-),
-
-sizes AS (
-    SELECT
-        l.rank,
-        (d.value ->> '$.id')::BIGINT AS device_index,
-        max((d.value ->> '$.totalGlobalMem')::BIGINT) AS memory_bytes
-    FROM listed AS l, json_each(l.properties) AS d
-    GROUP BY ALL
 )
 
 SELECT
@@ -154,10 +137,7 @@ SELECT
     CASE WHEN g.grown_bytes IS NULL THEN 'low' ELSE 'high' END AS confidence
 FROM peaks AS p
 LEFT JOIN growth AS g ON p.rank = g.rank AND p.device = g.device
-LEFT JOIN sizes AS z
-    ON
-        p.rank = z.rank
-        AND z.device_index = try_cast(split_part(p.device, ':', 2) AS BIGINT)
+LEFT JOIN device_memory AS z ON p.rank = z.rank AND p.device = z.device
 CROSS JOIN limits
 WHERE
     p.device_reserved - p.device_allocated >= limits.min_unused_bytes

@@ -70,46 +70,16 @@ WITH limits AS (
         $min_turnover AS min_turnover
 ),
 
-sized AS (
-    SELECT
-        a.rank,
-        a.device,
-        a.event_id,
-        a.kind,
-        a.start_ns,
-        a.alloc_bytes,
-        a.step,
-        a.source_file,
-        a.source_line,
-        a.op_id,
-        e.module,
-        o.name AS op_name,
-        if(a.device = 'cpu', o.duration_ns, NULL) AS op_ns,
-        e.attributes ->> '$.Addr' AS address
-    FROM allocations AS a
-    INNER JOIN events AS e ON a.rank = e.rank AND a.event_id = e.event_id
-    LEFT JOIN events AS o ON a.rank = o.rank AND a.op_id = o.event_id
-    CROSS JOIN limits
-    WHERE abs(a.alloc_bytes) >= limits.min_size_bytes
-),
-
-lived AS (
-    SELECT
-        *,
-        lead(start_ns) OVER at_address AS freed_ns,
-        lead(kind) OVER at_address AS next_kind,
-        coalesce(op_name, module) AS place
-    FROM sized
-    WHERE address IS NOT NULL
-    WINDOW at_address AS (
-        PARTITION BY rank, device, address ORDER BY start_ns ASC, event_id ASC
-    )
-),
-
 freed AS (
-    SELECT *
-    FROM lived
-    WHERE kind = 'alloc' AND next_kind = 'free' AND place IS NOT NULL
+    SELECT
+        l.* EXCLUDE (op_ns),
+        if(l.device = 'cpu', l.op_ns, NULL) AS op_ns,
+        coalesce(l.op_name, l.module) AS place
+    FROM lifetimes AS l
+    CROSS JOIN limits
+    WHERE
+        l.alloc_bytes >= limits.min_size_bytes AND l.freed_ns IS NOT NULL
+        AND coalesce(l.op_name, l.module) IS NOT NULL
 ),
 
 borders AS (

@@ -63,23 +63,6 @@ WITH limits AS (
     SELECT $max_memory_share AS max_memory_share
 ),
 
-listed AS (
-    SELECT
-        rank,
-        json(value) AS properties
-    FROM trace_metadata
-    WHERE key = 'devices'
-),
-
-sizes AS (
-    SELECT
-        l.rank,
-        (d.value ->> '$.id')::BIGINT AS device_index,
-        max((d.value ->> '$.totalGlobalMem')::BIGINT) AS memory_bytes
-    FROM listed AS l, json_each(l.properties) AS d
-    GROUP BY ALL
-),
-
 held AS (
     SELECT
         rank,
@@ -104,10 +87,7 @@ filled AS (
         h.peak,
         z.memory_bytes
     FROM held AS h
-    INNER JOIN sizes AS z
-        ON
-            h.rank = z.rank
-            AND z.device_index = try_cast(split_part(h.device, ':', 2) AS BIGINT)
+    INNER JOIN device_memory AS z ON h.rank = z.rank AND h.device = z.device
     CROSS JOIN limits
     WHERE h.reserved_bytes >= limits.max_memory_share * z.memory_bytes
 ),

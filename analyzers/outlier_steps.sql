@@ -280,32 +280,13 @@ summed AS (
     GROUP BY rank, coalesce(found.cause, 'unknown')
 ),
 
--- what each line takes of the host in each step, nothing twice
-spent AS (
-    SELECT
-        rank,
-        step,
-        source_file,
-        source_line,
-        arg_max(name, (coalesce(self_ns, duration_ns), event_id)) AS name,
-        sum(coalesce(self_ns, duration_ns)) AS line_ns
-    FROM events
-    WHERE
-        step IS NOT NULL AND source_line IS NOT NULL
-        AND (
-            layer IN ('runtime', 'compiler') OR (layer = 'framework' AND kind IN ('op', 'autograd'))
-            OR (layer = 'host' AND kind IN ('gc', 'input_wait', 'collective'))
-        )
-    GROUP BY rank, step, source_file, source_line
-),
-
 usual_lines AS (
     SELECT
         s.rank,
         s.source_file,
         s.source_line,
-        sum(s.line_ns) / any_value(n.normal_steps) AS line_ns
-    FROM spent AS s
+        sum(s.host_ns) / any_value(n.normal_steps) AS line_ns
+    FROM step_lines AS s
     INNER JOIN extents AS x ON s.rank = x.rank AND s.step = x.step
     INNER JOIN (
         SELECT
@@ -325,10 +306,10 @@ lines_more AS (
         coalesce(c.found.cause, 'unknown') AS cause,
         s.source_file,
         s.source_line,
-        arg_max(s.name, (s.line_ns, s.step)) AS name,
-        sum(s.line_ns - coalesce(u.line_ns, 0)) AS more_ns
+        arg_max(s.name, (s.host_ns, s.step)) AS name,
+        sum(s.host_ns - coalesce(u.line_ns, 0)) AS more_ns
     FROM caused AS c
-    INNER JOIN spent AS s ON c.rank = s.rank AND c.step = s.step
+    INNER JOIN step_lines AS s ON c.rank = s.rank AND c.step = s.step
     LEFT JOIN usual_lines AS u
         ON
             s.rank = u.rank AND s.source_file = u.source_file AND s.source_line = u.source_line
@@ -349,14 +330,11 @@ lines_most AS (
 
 ids AS (
     SELECT
-        e.rank,
+        c.rank,
         coalesce(c.found.cause, 'unknown') AS cause,
-        list(e.event_id ORDER BY e.event_id ASC) AS event_ids
-    FROM events AS e
-    INNER JOIN caused AS c ON e.rank = c.rank AND e.step = c.step
-    WHERE
-        e.layer = 'framework' AND e.kind = 'annotation'
-        AND starts_with(e.name, 'ProfilerStep')
+        list_sort(flatten(list(s.event_ids))) AS event_ids
+    FROM caused AS c
+    INNER JOIN steps AS s ON c.rank = s.rank AND c.step = s.step
     GROUP BY ALL
 ),
 

@@ -64,71 +64,44 @@ WITH limits AS (
         $min_bytes AS min_bytes
 ),
 
-sized AS (
-    SELECT
-        a.*,
-        o.name AS op_name,
-        e.module,
-        e.attributes ->> '$.Addr' AS address
-    FROM allocations AS a
-    INNER JOIN events AS e ON a.rank = e.rank AND a.event_id = e.event_id
-    LEFT JOIN events AS o ON a.rank = o.rank AND a.op_id = o.event_id
-),
-
-lived AS (
-    SELECT
-        *,
-        lead(kind) OVER at_address AS next_kind,
-        lead(start_ns) OVER at_address AS next_ns,
-        lead(event_id) OVER at_address AS next_id
-    FROM sized
-    WHERE address IS NOT NULL
-    WINDOW at_address AS (
-        PARTITION BY rank, device, address ORDER BY start_ns ASC, event_id ASC
-    )
-),
-
 peaks AS (
     SELECT
-        rank,
-        device,
-        event_id AS peak_id,
-        start_ns AS peak_ns,
-        live_bytes AS peak_bytes,
-        live_is_relative,
-        step,
-        op_name AS peak_op,
-        array_to_string(string_split(source_file, '/')[-2:], '/') || ':' || source_line
+        a.rank,
+        a.device,
+        a.event_id AS peak_id,
+        a.start_ns AS peak_ns,
+        a.live_bytes AS peak_bytes,
+        a.live_is_relative,
+        a.step,
+        o.name AS peak_op,
+        array_to_string(string_split(a.source_file, '/')[-2:], '/') || ':' || a.source_line
             AS say_peak
-    FROM sized
+    FROM allocations AS a
+    LEFT JOIN events AS o
+        ON a.rank = o.rank AND a.op_id = o.event_id AND o.layer = 'framework'
     QUALIFY row_number() OVER (
-        PARTITION BY rank, device ORDER BY live_bytes DESC, start_ns ASC, event_id ASC
+        PARTITION BY a.rank, a.device
+        ORDER BY a.live_bytes DESC, a.start_ns ASC, a.event_id ASC
     ) = 1
 ),
 
 alive AS (
     SELECT
-        l.rank,
-        l.device,
-        l.event_id,
-        l.alloc_bytes,
-        l.source_file,
-        l.source_line,
-        l.module,
-        l.op_name,
-        l.phase,
+        rank,
+        device,
+        event_id,
+        alloc_bytes,
+        source_file,
+        source_line,
+        module,
+        op_name,
+        phase,
         coalesce(
-            array_to_string(string_split(l.source_file, '/')[-2:], '/') || ':' || l.source_line,
-            l.module, l.op_name, l.phase, 'no op'
+            array_to_string(string_split(source_file, '/')[-2:], '/') || ':' || source_line,
+            module, op_name, phase, 'no op'
         ) AS spot
-    FROM lived AS l
-    INNER JOIN peaks AS p ON l.rank = p.rank AND l.device = p.device
-    WHERE
-        l.kind = 'alloc' AND (l.start_ns, l.event_id) <= (p.peak_ns, p.peak_id)
-        AND (
-            l.next_kind IS DISTINCT FROM 'free'
-            OR (l.next_ns, l.next_id) > (p.peak_ns, p.peak_id)
-        )
+    FROM lifetimes
+    WHERE at_peak
 ),
 
 spots AS (
@@ -181,23 +154,6 @@ largest AS (
         list(event_id ORDER BY alloc_bytes DESC, event_id ASC)[1:100] AS event_ids
     FROM alive
     GROUP BY rank, device
-),
-
-listed AS (
-    SELECT
-        rank,
-        json(value) AS properties
-    FROM trace_metadata
-    WHERE key = 'devices'
-),
-
-sizes AS (
-    SELECT
-        l.rank,
-        (d.value ->> '$.id')::BIGINT AS device_index,
-        max((d.value ->> '$.totalGlobalMem')::BIGINT) AS memory_bytes
-    FROM listed AS l, json_each(l.properties) AS d
-    GROUP BY ALL
 )
 
 SELECT
@@ -247,10 +203,7 @@ SELECT
 FROM peaks AS p
 INNER JOIN holders AS h ON p.rank = h.rank AND p.device = h.device
 INNER JOIN largest AS g ON p.rank = g.rank AND p.device = g.device
-LEFT JOIN sizes AS z
-    ON
-        p.rank = z.rank AND p.device <> 'cpu'
-        AND z.device_index = try_cast(split_part(p.device, ':', 2) AS BIGINT)
+LEFT JOIN device_memory AS z ON p.rank = z.rank AND p.device = z.device
 CROSS JOIN limits
 WHERE h.seen_bytes >= limits.min_bytes
 ORDER BY h.seen_bytes DESC, p.rank ASC, p.device ASC

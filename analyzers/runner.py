@@ -9,15 +9,15 @@ from functools import cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import duckdb
-import pyarrow as pa
 
+from neuron_explorer.analyzers.found import Found, found_in
 from neuron_explorer.analyzers.header import Analyzer, parse
 from neuron_explorer.analyzers.needs import NEEDS
 from neuron_explorer.analyzers.rows import Facts, to_finding
-from neuron_explorer.analyzers.savings import Found, found_in, of_the_step
+from neuron_explorer.analyzers.savings import of_the_step
 from neuron_explorer.analyzers.sources import SourceTexts
 from neuron_explorer.analyzers.verify.results import with_results
 from neuron_explorer.errors import AnalyzerError, QueryError
@@ -25,6 +25,7 @@ from neuron_explorer.findings import SEVERITIES, Combined, Finding
 from neuron_explorer.trace import Trace
 
 Params = Mapping[str, int | float | str]
+Rows = list[dict[str, Any]]
 
 _Asked = TypeVar("_Asked")
 _Answer = TypeVar("_Answer")
@@ -100,7 +101,7 @@ def run(
     chosen = _choose(analyzers() | (_read(folder) if folder else {}), only)
     used = _params(chosen, params or {})
     needs = sorted({need for analyzer in chosen for need in analyzer.needs})
-    met = dict(zip(needs, _side_by_side(partial(_is_met, trace), needs), strict=True))
+    met = dict(zip(needs, _side_by_side(trace, partial(_is_met, trace), needs), strict=True))
     able: list[Analyzer] = []
     skipped: list[NotApplicable] = []
     for analyzer in chosen:
@@ -109,36 +110,39 @@ def run(
             skipped.append(NotApplicable(analyzer.id, missing[0]))
         else:
             able.append(analyzer)
-    tables = _side_by_side(lambda each: query(trace, each, used[each.id]), able)
+    answers = _side_by_side(trace, lambda each: query(trace, each, used[each.id]), able)
     facts = Facts(SourceTexts(trace), _busy_by_rank(trace))
     found: list[Found] = []
-    for analyzer, table in zip(able, tables, strict=True):
-        found += _findings_of(analyzer, table, facts)
+    for analyzer, rows in zip(able, answers, strict=True):
+        found += _findings_of(analyzer, rows, facts)
     findings, combined = of_the_step(trace, found)
     ranked = with_results(trace, rank_findings(findings))
     return Report(ranked, skipped, [analyzer.id for analyzer in able], used, combined)
 
 
-def query(trace: Trace, analyzer: Analyzer, params: Params | None = None) -> pa.Table:
-    """The result of one analyzer, columns in the order of its header.
+def query(trace: Trace, analyzer: Analyzer, params: Params | None = None) -> Rows:
+    """The rows of one analyzer, by column.
 
     Raises:
         AnalyzerError: The query does not run, or gives other columns than its header names.
     """
     defaults = {name: param.default for name, param in analyzer.params.items()}
     try:
-        table = trace.sql(analyzer.sql, defaults | dict(params or {}))
+        answer = trace.answer(analyzer.sql, defaults | dict(params or {}))
     except (duckdb.Error, QueryError) as error:
         raise AnalyzerError(f"analyzer {analyzer.id} failed: {error}") from error
-    if set(table.column_names) != analyzer.columns.keys():
+    if set(answer.columns) != analyzer.columns.keys():
         raise AnalyzerError(
-            f"analyzer {analyzer.id} gives the columns {sorted(table.column_names)},"
+            f"analyzer {analyzer.id} gives the columns {sorted(answer.columns)},"
             f" its header names {sorted(analyzer.columns)}"
         )
-    return table.select(list(analyzer.columns))
+    rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+    return [{name: row[name] for name in analyzer.columns} for row in rows]
 
 
-def _side_by_side(ask: Callable[[_Asked], _Answer], questions: Sequence[_Asked]) -> list[_Answer]:
+def _side_by_side(
+    trace: Trace, ask: Callable[[_Asked], _Answer], questions: Sequence[_Asked]
+) -> list[_Answer]:
     """The answers in the order of the questions, whichever was ready first.
 
     Much of a query's time goes into planning, for which DuckDB uses one thread.
@@ -147,17 +151,19 @@ def _side_by_side(ask: Callable[[_Asked], _Answer], questions: Sequence[_Asked])
         try:
             return list(pool.map(ask, questions))
         except BaseException:
+            # what runs ends at once, so that Ctrl-C does not wait and the trace can be closed
             pool.shutdown(wait=False, cancel_futures=True)
+            trace.end_queries()
             raise
 
 
-def _findings_of(analyzer: Analyzer, table: pa.Table, facts: Facts) -> list[Found]:
-    found = [to_finding(analyzer, row, facts) for row in table.to_pylist()]
+def _findings_of(analyzer: Analyzer, rows: Rows, facts: Facts) -> list[Found]:
+    found = [to_finding(analyzer, row, facts) for row in rows]
     if len({finding.id for finding in found}) < len(found):
         raise AnalyzerError(
             f"analyzer {analyzer.id} gives two rows with the same {', '.join(analyzer.key)}"
         )
-    return found_in(analyzer, found, table)
+    return found_in(analyzer, found, rows)
 
 
 def rank_findings(findings: Iterable[Finding]) -> list[Finding]:
@@ -204,9 +210,9 @@ def _params(chosen: list[Analyzer], given: Params) -> dict[str, dict[str, int | 
 
 
 def _is_met(trace: Trace, need: str) -> bool:
-    return trace.sql(NEEDS[need].check).num_rows > 0
+    return bool(trace.rows(NEEDS[need].check))
 
 
 def _busy_by_rank(trace: Trace) -> dict[int, int]:
-    rows = trace.sql("SELECT rank, sum(busy_ns)::BIGINT AS busy_ns FROM devices GROUP BY rank")
-    return {row["rank"]: row["busy_ns"] for row in rows.to_pylist()}
+    rows = trace.rows("SELECT rank, sum(busy_ns)::BIGINT AS busy_ns FROM devices GROUP BY rank")
+    return {row["rank"]: row["busy_ns"] for row in rows}

@@ -96,7 +96,8 @@ shaped AS (
         END AS element_bytes
     FROM roofline AS r
     INNER JOIN work AS w ON r.rank = w.rank AND r.event_id = w.event_id
-    LEFT JOIN events AS o ON w.rank = o.rank AND w.op_id = o.event_id
+    LEFT JOIN events AS o
+        ON w.rank = o.rank AND w.op_id = o.event_id AND o.layer = 'framework'
     LEFT JOIN ops AS p ON o.rank = p.rank AND o.parent_id = p.event_id
     WHERE
         -- a contraction of data with data has no weights that more rows would share

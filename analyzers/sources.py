@@ -20,7 +20,7 @@ class SourceTexts:
 
     def __init__(self, trace: Trace) -> None:
         query = "SELECT value FROM trace_metadata WHERE key = $key ORDER BY rank, file"
-        rows = trace.sql(query, {"key": "sources"}).to_pylist()
+        rows = trace.rows(query, {"key": "sources"})
         self._files: dict[str, dict[str, Any]] = {}
         for row in rows:
             self._files.update(json.loads(row["value"]))

@@ -134,35 +134,16 @@ memory AS (
     GROUP BY e.rank
 ),
 
--- what each line takes of the host in each step, nothing twice
-spent AS (
-    SELECT
-        rank,
-        step,
-        source_file,
-        source_line,
-        arg_max(name, (coalesce(self_ns, duration_ns), event_id)) AS name,
-        sum(coalesce(self_ns, duration_ns)) AS line_ns
-    FROM events
-    WHERE
-        step IS NOT NULL AND source_line IS NOT NULL
-        AND (
-            layer IN ('runtime', 'compiler') OR (layer = 'framework' AND kind IN ('op', 'autograd'))
-            OR (layer = 'host' AND kind IN ('gc', 'input_wait', 'collective'))
-        )
-    GROUP BY rank, step, source_file, source_line
-),
-
 line_growth AS (
     SELECT
         s.rank,
         s.source_file,
         s.source_line,
-        arg_max(s.name, (s.line_ns, s.step)) AS name,
-        sum(s.line_ns) FILTER (WHERE c.third = 3) / max(n.last_steps)
-        - coalesce(sum(s.line_ns) FILTER (WHERE c.third = 1), 0) / max(n.first_steps)
+        arg_max(s.name, (s.host_ns, s.step)) AS name,
+        sum(s.host_ns) FILTER (WHERE c.third = 3) / max(n.last_steps)
+        - coalesce(sum(s.host_ns) FILTER (WHERE c.third = 1), 0) / max(n.first_steps)
             AS growth_ns
-    FROM spent AS s
+    FROM step_lines AS s
     INNER JOIN compared AS c ON s.rank = c.rank AND s.step = c.step
     INNER JOIN (
         SELECT
@@ -189,14 +170,10 @@ lines_most AS (
 
 ids AS (
     SELECT
-        e.rank,
-        list(e.event_id ORDER BY e.event_id ASC) AS event_ids
-    FROM events AS e
-    INNER JOIN compared AS c ON e.rank = c.rank AND e.step = c.step
-    WHERE
-        e.layer = 'framework' AND e.kind = 'annotation'
-        AND starts_with(e.name, 'ProfilerStep')
-    GROUP BY e.rank
+        rank,
+        list_sort(flatten(list(event_ids))) AS event_ids
+    FROM compared
+    GROUP BY rank
 ),
 
 judged AS (

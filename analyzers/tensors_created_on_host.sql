@@ -101,7 +101,7 @@ made AS (
         p.duration_ns + p.copy_host_ns AS host_ns,
         if(p.source_line IS NULL, p.name || ' ' || p.made_shape, NULL) AS anonymous_op
     FROM pairs AS p
-    INNER JOIN work AS w ON p.rank = w.rank AND p.copy_work_ids[1] = w.event_id
+    INNER JOIN copies AS c ON p.rank = c.rank AND p.copy_work_ids[1] = c.event_id
     WHERE
         p.works = 0 AND p.copy_works = 1 AND p.made_shape = p.copy_shape
         AND regexp_matches(
@@ -110,7 +110,7 @@ made AS (
             || '|tril|triu|one_hot)(_like)?$'
         )
         AND p.copy_name IN ('aten::to', 'aten::_to_copy', 'aten::copy_', 'aten::cuda')
-        AND w.kind = 'memcpy' AND regexp_matches(w.name, '(?i)htod|host ?to ?device|host *->')
+        AND c.direction = 'to the device'
 ),
 
 places AS (

@@ -127,35 +127,16 @@ taking AS (
     GROUP BY e.rank
 ),
 
--- what each line takes of the host in each step, nothing twice
-spent AS (
-    SELECT
-        rank,
-        step,
-        source_file,
-        source_line,
-        arg_max(name, (coalesce(self_ns, duration_ns), event_id)) AS name,
-        sum(coalesce(self_ns, duration_ns)) AS line_ns
-    FROM events
-    WHERE
-        step IS NOT NULL AND source_line IS NOT NULL
-        AND (
-            layer IN ('runtime', 'compiler') OR (layer = 'framework' AND kind IN ('op', 'autograd'))
-            OR (layer = 'host' AND kind IN ('gc', 'input_wait', 'collective'))
-        )
-    GROUP BY rank, step, source_file, source_line
-),
-
 lines_more AS (
     SELECT
         s.rank,
         s.source_file,
         s.source_line,
-        arg_max(s.name, (s.line_ns, s.step)) AS name,
-        sum(s.line_ns) FILTER (WHERE b.slow)
-        - coalesce(sum(s.line_ns) FILTER (WHERE NOT b.slow), 0)
+        arg_max(s.name, (s.host_ns, s.step)) AS name,
+        sum(s.host_ns) FILTER (WHERE b.slow)
+        - coalesce(sum(s.host_ns) FILTER (WHERE NOT b.slow), 0)
         * any_value(t.slow_steps) / any_value(t.steps - t.slow_steps) AS more_ns
-    FROM spent AS s
+    FROM step_lines AS s
     INNER JOIN begun AS b ON s.rank = b.rank AND s.step = b.step
     INNER JOIN totals AS t ON s.rank = t.rank AND t.slow_steps > 0
     GROUP BY s.rank, s.source_file, s.source_line
@@ -175,14 +156,11 @@ lines_most AS (
 
 ids AS (
     SELECT
-        e.rank,
-        list(e.event_id ORDER BY e.event_id ASC) AS event_ids
-    FROM events AS e
-    INNER JOIN begun AS b ON e.rank = b.rank AND e.step = b.step AND b.slow
-    WHERE
-        e.layer = 'framework' AND e.kind = 'annotation'
-        AND starts_with(e.name, 'ProfilerStep')
-    GROUP BY e.rank
+        rank,
+        list_sort(flatten(list(event_ids))) AS event_ids
+    FROM begun
+    WHERE slow
+    GROUP BY rank
 ),
 
 judged AS (

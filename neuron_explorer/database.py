@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -14,6 +15,8 @@ from neuron_explorer.errors import TraceError
 from neuron_explorer.schema import COLUMNS, type_name
 from neuron_explorer.trace_files import TraceFile
 from neuron_explorer.view_files import View, views, views_in
+
+Cursor = duckdb.DuckDBPyConnection
 
 # Python variables of the caller are no tables, and nothing of this program is a DuckDB file
 # (a database file would be locked against every other reader while one writes).
@@ -60,9 +63,12 @@ class Database:
         """
         self.files = list(files)
         self._connection = duckdb.connect()
-        self._lock = threading.RLock()
+        self._changed = threading.Condition()
         self._created: set[str] = set()
-        self._filled: set[str] = set()
+        """Views that are in the catalog, filled or not."""
+        self._filling: dict[str, Cursor] = {}
+        self._ready: set[str] = set()
+        self._complete = False
         self._connection.execute(_SETTINGS)
         self._connection.execute(f"SET memory_limit = '{memory_limit_bytes} B'")
         self._connection.execute(f"SET temp_directory = {_literal(spill_folder)}")
@@ -73,11 +79,15 @@ class Database:
 
     def complete(self) -> None:
         """Create every view and say in the catalog what each and its columns mean."""
+        if self._complete:
+            return
         self._connection.execute("BEGIN")
         for view in views().values():
-            self._create(view)
+            if view.name not in self._created:
+                self._create(view)
             self._connection.execute("; ".join(_comments(view)))
         self._connection.execute("COMMIT")
+        self._complete = True
 
     def lock_down(self) -> None:
         """From here on no file but the trace's own is readable, and no setting changes."""
@@ -86,19 +96,18 @@ class Database:
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
-    def cursor_for(self, query: str) -> duckdb.DuckDBPyConnection:
+    def cursor_for(self, query: str) -> Cursor:
         """A cursor of the caller's own, the tables that `query` leans on being ready.
 
         Raises:
             TraceError: A file is damaged.
         """
-        with self._lock, self.reading():
-            for view in views_in(query):
-                self._create(view)
-                self._fill(view)
+        with self.reading():
+            self._make_ready(views_in(query))
+        with self._changed:
             return self._connection.cursor()
 
-    def end_query(self, cursor: duckdb.DuckDBPyConnection) -> None:
+    def end_query(self, cursor: Cursor) -> None:
         """Interrupt what a cursor runs, from another thread; nothing happens where it is over."""
         with suppress(duckdb.ConnectionException):
             cursor.interrupt()
@@ -120,24 +129,52 @@ class Database:
             raise
 
     def end_filling(self) -> None:
-        """Interrupt what fills a table, from another thread: it stays unfilled."""
-        self.end_query(self._connection)
+        """Interrupt what fills tables, from another thread: they stay unfilled."""
+        for cursor in list(self._filling.values()):
+            self.end_query(cursor)
 
     def close(self) -> None:
-        with self._lock:
+        with self._changed:
             self._connection.close()
 
     def _create(self, view: View) -> None:
-        if view.name not in self._created:
-            # a table from the start, so that whatever reads it binds to a table and not to a query
-            sort, end = ("TABLE", "WITH NO DATA") if view.materialize else ("VIEW", "")
-            self._connection.execute(f"CREATE {sort} {view.name} AS {view.sql}\n{end}")
-            self._created.add(view.name)
+        # a table from the start, so that whatever reads it binds to a table and not to a query
+        sort, end = ("TABLE", "WITH NO DATA") if view.materialize else ("VIEW", "")
+        self._connection.execute(f"CREATE {sort} {view.name} AS {view.sql}\n{end}")
+        self._created.add(view.name)
+
+    def _make_ready(self, wanted: Sequence[View]) -> None:
+        """Fill what is not ready; several threads share that, each taking what no other fills."""
+        for view in iter(partial(self._next, wanted), None):
+            try:
+                self._fill(view)
+            finally:
+                with self._changed:
+                    del self._filling[view.name]
+                    self._changed.notify_all()
+
+    def _next(self, wanted: Sequence[View]) -> View | None:
+        """The next view to fill, once what it reads is ready; None when all are."""
+        with self._changed:
+            while unready := [view for view in wanted if view.name not in self._ready]:
+                for view in unready:
+                    if view.name not in self._filling and view.reads <= self._ready:
+                        self._filling[view.name] = self._connection.cursor()
+                        return view
+                self._changed.wait()
+        return None
 
     def _fill(self, view: View) -> None:
-        if view.materialize and view.name not in self._filled:
-            self._connection.execute(f"INSERT INTO {view.name} {view.sql}")
-            self._filled.add(view.name)
+        start = "CREATE TABLE {} AS {}" if view.materialize else "CREATE VIEW {} AS {}"
+        if view.name in self._created:
+            start = "INSERT INTO {} {}" if view.materialize else ""
+        if start:
+            with self._filling[view.name] as cursor:
+                # at once where it is not there yet: DuckDB plans such a query for longer than a
+                # small trace takes to read
+                cursor.execute(start.format(view.name, view.sql))
+        self._created.add(view.name)
+        self._ready.add(view.name)
 
     def _copy_in(self, name: str, table: pa.Table) -> None:
         # copied, not only registered: cursors do not see what is registered

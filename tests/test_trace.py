@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,9 +15,11 @@ import pytest
 from pyarrow import parquet
 
 from builders import H100, Row, kernel, op, write_trace
+from neuron_explorer.database import Database
 from neuron_explorer.errors import DeviceError, TraceError
 from neuron_explorer.schema import COLUMNS, type_name
 from neuron_explorer.trace import Trace
+from neuron_explorer.view_files import View
 
 
 def one_kernel(path: Path, **columns: object) -> Path:
@@ -221,6 +224,44 @@ def test_any_thread_may_ask(tmp_path: Path) -> None:
     assert sorted(answers) == [0, 9, 10, 10, 10, 10, 10, 10]
 
 
+def test_threads_share_the_filling_of_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled: list[str] = []
+    fill = Database._fill
+
+    def counted(database: Database, view: View) -> None:
+        filled.append(view.name)
+        fill(database, view)
+
+    monkeypatch.setattr(Database, "_fill", counted)
+    trace = Trace.open([write_trace(tmp_path / "t.parquet", rank_rows(0, "k"))])
+    queries = [f"SELECT * FROM {view}" for view in ("step_bounds", "chain_ops", "exposed", "lines")]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(trace.rows, queries * 2))
+    assert len(filled) == len(set(filled)) > len(queries)
+
+
+def test_a_table_that_one_thread_could_not_fill_another_fills(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = Trace.open([write_trace(tmp_path / "t.parquet", rank_rows(0, "k"))])
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "_fill", lambda *_: pytest.fail("no room"))
+        with pytest.raises(pytest.fail.Exception):
+            trace.rows("SELECT * FROM roofline")
+    assert len(trace.rows("SELECT * FROM roofline")) == 10
+
+
+def test_python_values_are_those_of_the_arrow_table(tmp_path: Path) -> None:
+    trace = Trace.open([write_trace(tmp_path / "t.parquet", rank_rows(0, "k"))])
+    query = """
+        SELECT sum(duration_ns) AS total, list(event_id) AS ids, {'a': 1, 'b': 'x'} AS entry,
+        NULL AS nothing, 0.5 AS share FROM work"""
+    assert trace.rows(query) == trace.sql(query).to_pylist()
+    assert trace.answer("SELECT 1 AS a, 2 AS b WHERE FALSE").columns == ["a", "b"]
+
+
 def test_parameters_are_bound_by_name(tmp_path: Path) -> None:
     trace = Trace.open([one_kernel(tmp_path / "t.parquet")])
     rows = trace.sql("SELECT $name AS name, $n + 1 AS n", {"name": "it's", "n": 1})
@@ -336,3 +377,13 @@ def test_a_sum_over_an_empty_join_is_whole_when_sorted(tmp_path: Path) -> None:
         ORDER BY third
     """)
     assert rows["total"].to_pylist() == [49_500] * 3
+
+
+def test_rows_are_what_a_table_of_the_same_query_holds(tmp_path: Path) -> None:
+    rows = [op(0, 10, name="a"), op(20, 10, name="b"), kernel(5, 3)]
+    with Trace.open([write_trace(tmp_path / "t.parquet", rows, {"devices": [H100]})]) as trace:
+        query = "SELECT kind, sum(duration_ns) AS ns, list(name) AS names FROM events GROUP BY ALL"
+        found = trace.rows(f"{query} HAVING kind = $kind", {"kind": "op"})
+        assert found == [{"kind": "op", "ns": 20, "names": ["a", "b"]}]
+        assert found == trace.sql(f"{query} HAVING kind = $kind", {"kind": "op"}).to_pylist()
+        assert trace.rows("SELECT 1 AS one WHERE false") == []

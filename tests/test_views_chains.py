@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builders import Row, kernel, op, write_trace
@@ -216,3 +216,38 @@ def test_no_more_is_saved_than_lies_between_first_input_and_last_output(
     )
     (found,) = chains(tmp_path_factory.mktemp("saved"), rows)
     assert 0 <= found["bytes_saved"] <= found["bytes"] - traffic[0][0] - traffic[-1][1]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_op_is_of_the_family_of_its_longest_unit(tmp_path: Path, order: int) -> None:
+    """A convolution's gradient begins with a memset, which is a fill of its own."""
+    units = [
+        kernel(1000, 4, kind="memset", name="Memset (Device)", family="fill", op_id=0),
+        kernel(1010, 90, name="wgrad", family="convolution", op_id=0),
+    ][::order]
+    rows = [op(0, 50, name="aten::convolution_backward", family="convolution"), *units]
+    with Trace.open([write_trace(tmp_path / "t.parquet", rows)]) as trace:
+        assert trace.answer("SELECT launches, family, fusable FROM queue_ops").rows == [
+            (2, "convolution", False)
+        ]
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=6))
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_one_op_of_a_chain_stands_for_all(tmp_path: Path, durations: list[int]) -> None:
+    """The longest, and the first of those; its largest outer input is read once in any case."""
+    rows: list[Row] = []
+    for place, duration in enumerate(durations):
+        its_op, its_kernel = fusable(place)
+        rows += [its_op, dict(its_kernel) | {"duration_ns": duration}]
+    with Trace.open([write_trace(tmp_path / "t.parquet", rows)]) as trace:
+        found = trace.rows("SELECT * FROM chain_ops ORDER BY place")
+    longest = durations.index(max(durations))
+    assert [row["disappears"] for row in found] == [
+        place != longest for place in range(len(durations))
+    ]
+    # every op but the first reads what the one before wrote, so only the first has an outer input
+    assert [row["most_bytes"] for row in found] == [row["bytes_saved"] for row in found]
+    assert sum(row["bytes_saved"] for row in found) == 2 * TENSOR * (len(durations) - 1)

@@ -101,3 +101,45 @@ def test_attention_needs_scores_that_the_second_product_reads(
         ("matmul", "matmul", [reads, [reads[1], 16]], [8, 16]),
     )
     assert len(patterns(tmp_path, rows)) == found
+
+
+LOG_SOFTMAX: list[tuple[str, str, list[object], list[int]]] = [
+    ("max", "reduction", [FULL, [], []], COLUMN),
+    ("sub", "elementwise", [FULL, COLUMN, []], FULL),
+    ("exp", "elementwise", [FULL], FULL),
+    ("sum", "reduction", [FULL, [], [], []], COLUMN),
+    ("log", "elementwise", [COLUMN], COLUMN),
+    ("sub", "elementwise", [FULL, COLUMN, []], FULL),
+]
+
+
+def test_the_logarithm_of_a_softmax_in_six_ops_is_one_pattern(tmp_path: Path) -> None:
+    (found,) = patterns(tmp_path, written(*LOG_SOFTMAX))
+    assert (found["pattern"], found["letters"]) == ("log_softmax", "ksxajs")
+
+
+def test_a_sum_of_exponentials_that_is_not_taken_off_is_none(tmp_path: Path) -> None:
+    assert patterns(tmp_path, written(*LOG_SOFTMAX[2:5])) == []
+
+
+BINARY_LOSS: list[tuple[str, str, list[object], list[int]]] = [
+    ("sigmoid", "activation", [FULL], FULL),
+    ("add", "elementwise", [FULL, [], []], FULL),
+    ("log", "elementwise", [FULL], FULL),
+    ("mul", "elementwise", [FULL, FULL], FULL),
+    ("rsub", "elementwise", [FULL, [], []], FULL),
+    ("rsub", "elementwise", [FULL, [], []], FULL),
+    ("log", "elementwise", [FULL], FULL),
+    ("mul", "elementwise", [FULL, FULL], FULL),
+    ("add", "elementwise", [FULL, FULL, []], FULL),
+]
+
+
+@pytest.mark.parametrize(("begins", "found"), [(0, 1), (1, 0)])
+def test_a_binary_cross_entropy_begins_with_a_sigmoid(
+    tmp_path: Path, begins: int, found: int
+) -> None:
+    rows = written(*BINARY_LOSS[begins:])
+    assert [each["pattern"] for each in patterns(tmp_path, rows)] == [
+        "binary_cross_entropy"
+    ] * found

@@ -2,6 +2,7 @@
 -- doc = """Memory taken from and given back to the allocators, and how much was in use after each.
 -- The peak of a device is max(live_bytes) GROUP BY rank, device."""
 -- key = ["rank", "event_id"]
+-- materialize = true
 --
 -- [columns]
 -- event_id = "Event of the allocation or free."

@@ -56,7 +56,7 @@ pad_parts AS (
     INNER JOIN events AS p ON e.rank = p.rank AND e.parent_id = p.event_id
     WHERE
         p.name = 'aten::constant_pad_nd' AND p.layer = 'framework'
-        AND e.name IN ('aten::fill_', 'aten::copy_')
+        AND e.name IN ('aten::fill_', 'aten::copy_') AND e.layer = 'framework'
 ),
 
 parts AS (

@@ -31,6 +31,16 @@ WITH trained AS (
     WHERE phase = 'backward'
 ),
 
+members AS (
+    SELECT
+        rank,
+        chain_id,
+        device,
+        queue,
+        unnest(range(first_place, first_place + ops)) AS place
+    FROM chains
+),
+
 linked AS (
     SELECT
         c.rank,
@@ -49,44 +59,45 @@ linked AS (
         coalesce(i.read_back_bytes, 0)
         + coalesce(if(t.rank IS NULL, o.written_bytes, o.overwritten_bytes), 0) AS sure_bytes,
         greatest(0, q.read_bytes - coalesce(i.read_back_bytes, 0)) AS outer_bytes,
-        i.consumer_id IS NOT NULL AS continues,
-        row_number() OVER (
-            PARTITION BY c.rank, c.chain_id ORDER BY q.device_time_ns DESC, q.place ASC
-        ) > 1 AS disappears
-    FROM chains AS c
+        i.consumer_id IS NOT NULL AS continues
+    FROM members AS c
     INNER JOIN queue_ops AS q
-        ON
-            c.rank = q.rank AND c.device = q.device AND c.queue = q.queue
-            AND q.place BETWEEN c.first_place AND c.first_place + c.ops - 1
+        ON c.rank = q.rank AND c.device = q.device AND c.queue = q.queue AND c.place = q.place
     LEFT JOIN trained AS t ON c.rank = t.rank
     LEFT JOIN chain_links AS i
-        ON q.rank = i.rank AND q.device = i.device AND q.queue = i.queue AND q.place = i.place
+        ON c.rank = i.rank AND c.device = i.device AND c.queue = i.queue AND c.place = i.place
     LEFT JOIN chain_links AS o
-        ON q.rank = o.rank AND q.device = o.device AND q.queue = o.queue AND q.place = o.place - 1
+        ON c.rank = o.rank AND c.device = o.device AND c.queue = o.queue AND c.place = o.place - 1
+),
+
+-- by aggregates: DuckDB's windows take a hundred times as long over many small chains
+largest AS (
+    SELECT
+        rank,
+        chain_id,
+        arg_max(place, (device_time_ns, -place)) AS longest_place,
+        arg_max(place, (outer_bytes, -place)) AS widest_place
+    FROM linked
+    GROUP BY rank, chain_id
 )
 
 SELECT
-    rank,
-    chain_id,
-    device,
-    queue,
-    place,
-    op_id,
-    op_name,
-    family,
-    launches,
-    event_ids,
-    device_time_ns,
-    bytes,
-    bytes_saved,
-    sure_bytes,
-    bytes_saved + if(
-        row_number() OVER (
-            PARTITION BY rank, chain_id ORDER BY outer_bytes DESC, place ASC
-        ) > 1,
-        coalesce(outer_bytes, 0),
-        0
-    ) AS most_bytes,
-    continues,
-    disappears
-FROM linked
+    l.rank,
+    l.chain_id,
+    l.device,
+    l.queue,
+    l.place,
+    l.op_id,
+    l.op_name,
+    l.family,
+    l.launches,
+    l.event_ids,
+    l.device_time_ns,
+    l.bytes,
+    l.bytes_saved,
+    l.sure_bytes,
+    l.bytes_saved + if(l.place <> m.widest_place, l.outer_bytes, 0) AS most_bytes,
+    l.continues,
+    l.place <> m.longest_place AS disappears
+FROM linked AS l
+INNER JOIN largest AS m ON l.rank = m.rank AND l.chain_id = m.chain_id

@@ -4,6 +4,7 @@
 -- recording by `profile()` has all of it since the process began to listen, so some rows are older
 -- than the window; an imported trace has only compilations and guard checks, without the rest."""
 -- key = ["rank", "event_id"]
+-- materialize = true
 --
 -- [columns]
 -- event_id = "Event."

@@ -1,6 +1,7 @@
 -- +++
 -- doc = "How busy each device was."
 -- key = ["rank", "device"]
+-- materialize = true
 --
 -- [columns]
 -- rank = "Distributed rank."

@@ -77,5 +77,5 @@ SELECT
     e.user_file,
     e.user_line
 FROM events AS e
-LEFT JOIN events AS o ON e.rank = o.rank AND e.op_id = o.event_id
+LEFT JOIN events AS o ON e.rank = o.rank AND e.op_id = o.event_id AND o.layer = 'framework'
 WHERE e.layer = 'hardware' AND e.modelled_duration_ns IS NOT NULL

@@ -2,6 +2,7 @@
 -- doc = """Time, bytes and arithmetic by module of the model, each module's own part only: what
 -- inner modules do is theirs. Only `call_ns` holds the inner ones too."""
 -- key = ["rank", "module"]
+-- materialize = true
 --
 -- [columns]
 -- rank = "Distributed rank."

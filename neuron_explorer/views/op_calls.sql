@@ -138,13 +138,19 @@ timed AS (
         w.device,
         w.work_ids,
         e.duration_ns - coalesce(e.compile_ns, 0) AS duration_ns,
-        coalesce(p.kind = 'autograd', FALSE) AS by_autograd,
+        p.event_id IS NOT NULL AS by_autograd,
         coalesce(w.works, 0) AS works,
         if(w.device = 'cpu', e.duration_ns - coalesce(e.compile_ns, 0), w.work_ns) AS work_ns,
         if(w.device = 'cpu', e.duration_ns - coalesce(e.compile_ns, 0), w.paced_ns) AS paced_ns
     FROM calls AS c
-    INNER JOIN events AS e ON c.rank = e.rank AND c.event_id = e.event_id
-    LEFT JOIN events AS p ON e.rank = p.rank AND e.parent_id = p.event_id
+    INNER JOIN events AS e
+        ON
+            c.rank = e.rank AND c.event_id = e.event_id
+            AND e.layer = 'framework' AND e.kind = 'op'
+    LEFT JOIN events AS p
+        ON
+            e.rank = p.rank AND e.parent_id = p.event_id
+            AND p.layer = 'framework' AND p.kind = 'autograd'
     LEFT JOIN worked AS w ON c.rank = w.rank AND c.event_id = w.call_id
 ),
 

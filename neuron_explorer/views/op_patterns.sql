@@ -1,7 +1,8 @@
 -- +++
 -- doc = """Runs of op calls that spell out what one op of PyTorch does, or what a compiler would
--- make one kernel: attention, layer_norm, rms_norm, softmax, gelu, cross_entropy, rotary_embedding.
--- Each call is a letter by its name and shapes, each pattern a regular expression over them."""
+-- make one kernel: attention, layer_norm, rms_norm, softmax, gelu, cross_entropy, log_softmax,
+-- binary_cross_entropy, rotary_embedding. Each call is a letter by its name and shapes, each
+-- pattern a regular expression over them."""
 -- materialize = true
 --
 -- [columns]
@@ -16,11 +17,11 @@
 -- inputs = "Shapes of the first call: they name the run where no line does."
 -- +++
 -- A column is a tensor whose last dimension is 1, as keepdim leaves it. Letters: Q product, O
--- softmax, P log_softmax, m mean to a column, v var or std to one, k max to one, a sum, d mul or
--- div by a column, s sub of one, e op on columns, r root on them, p power, x exp, h tanh, q erf,
--- L log, g neg, C cat, f op on two tensors of one shape, w op with a vector as long as the last
--- dimension, b mul with a tensor of another shape, n op with a scalar, l anything else that
--- computes long, . the rest. Views, casts, copies and fills have none.
+-- softmax, P log_softmax, S sigmoid, m mean to a column, v var or std to one, k max to one, a sum,
+-- d mul or div by a column, s sub of one, j log of one, e other op on columns, r root on them,
+-- p power, x exp, h tanh, q erf, L log, g neg, C cat, f op on two tensors of one shape, w op with a
+-- vector as long as the last dimension, b mul with a tensor of another shape, n op with a scalar,
+-- l anything else that computes long, . the rest. Views, casts, copies and fills have none.
 WITH shaped AS (
     SELECT
         rank,
@@ -68,11 +69,13 @@ lettered AS (
             WHEN family IN ('matmul', 'convolution', 'attention') THEN 'l'
             WHEN op IN ('softmax', 'safe_softmax') THEN 'O'
             WHEN op = 'log_softmax' THEN 'P'
+            WHEN op = 'sigmoid' THEN 'S'
             WHEN op = 'mean' AND is_column THEN 'm'
             WHEN op IN ('var', 'std', 'var_mean', 'std_mean') AND is_column THEN 'v'
             WHEN op IN ('max', 'amax') AND is_column THEN 'k'
             WHEN op = 'sum' THEN 'a'
             WHEN op IN ('rsqrt', 'sqrt') AND is_column THEN 'r'
+            WHEN op = 'log' AND is_column THEN 'j'
             WHEN is_column THEN 'e'
             WHEN takes_column AND op = 'sub' THEN 's'
             WHEN takes_column AND op IN ('mul', 'div') THEN 'd'
@@ -120,6 +123,8 @@ grammar AS (
         ('softmax', '(?:ks)?x[fw]?ae?d'),
         ('gelu', 'n{0,2}(?:p|ff)nfn{1,2}hnn?f|n{1,2}qnn?f'),
         ('cross_entropy', 'OL|P[fgn]{1,3}a'),
+        ('log_softmax', '(?:ks)?xajs'),
+        ('binary_cross_entropy', 'S[n.]{0,3}L[nfg.]{1,6}L[fg]{1,3}'),
         ('rotary_embedding', '[bfw]gC[bfw]f|[bfw]{2}f[bfw]{2}fC')
     ) AS listed (pattern, expression)
 ),

@@ -48,7 +48,8 @@ WITH units AS (
         if(bool_or(write_bytes IS NULL), NULL, sum(write_bytes))::BIGINT AS write_bytes,
         any_value(op_id) AS op_id,
         any_value(op_name) AS op_name,
-        any_value(family) AS family,
+        -- a convolution clears its result first: it is no fill
+        arg_max(family, (duration_ns, event_id)) AS family,
         any_value(input_shapes) AS input_shapes,
         any_value(output_shapes) AS output_shapes,
         any_value(input_dtypes) AS input_dtypes,

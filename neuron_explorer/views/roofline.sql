@@ -50,7 +50,8 @@ WITH judged AS (
         d.modelled,
         d.bandwidth_bytes_per_s,
         d.peak_flops AS peaks,
-        w.kind = 'collective' OR regexp_matches(w.name, '(?i)nccl|rccl|hccl|oneccl')
+        w.kind = 'collective'
+        OR (w.name ILIKE '%ccl%' AND regexp_matches(w.name, '(?i)nccl|rccl|hccl|oneccl'))
             AS is_collective,
         coalesce(w.family IN ('matmul', 'convolution', 'attention'), FALSE) AS on_matrix_units,
         regexp_extract(

@@ -2,6 +2,7 @@
 -- doc = """Compilations that happened again because a shape changed, each at the line where the
 -- shape comes in: the call of the outermost module around it, else its own line."""
 -- key = ["rank", "event_id"]
+-- materialize = true
 --
 -- [columns]
 -- event_id = "Event."
@@ -34,7 +35,8 @@ called AS (
         arg_min(m.source_file, (m.start_ns, m.event_id)) AS source_file,
         arg_min(m.source_line, (m.start_ns, m.event_id)) AS source_line
     FROM again AS a
-    INNER JOIN events AS e ON a.rank = e.rank AND a.event_id = e.event_id
+    INNER JOIN events AS e
+        ON a.rank = e.rank AND a.event_id = e.event_id AND e.layer = 'compiler'
     INNER JOIN events AS m
         ON
             e.rank = m.rank AND e.pid = m.pid AND e.tid = m.tid
@@ -72,7 +74,8 @@ SELECT
     END AS source_line,
     concat_ws(':', a.source_file, a.source_line) AS own_place
 FROM again AS a
-INNER JOIN events AS e ON a.rank = e.rank AND a.event_id = e.event_id
+INNER JOIN events AS e
+    ON a.rank = e.rank AND a.event_id = e.event_id AND e.layer = 'compiler'
 LEFT JOIN called AS c ON a.rank = c.rank AND a.event_id = c.event_id
 LEFT JOIN compared AS s ON a.rank = s.rank AND a.event_id = s.event_id
 ORDER BY a.rank ASC, a.start_ns ASC

@@ -16,6 +16,7 @@
 -- launches = "Launch calls that belong to the step."
 -- work_events = "Units of work that belong to the step, whenever they ran; none of a compilation."
 -- work_ns = "Sum of their durations (ns)."
+-- event_ids = "Its annotations, in order: one on each thread that says so."
 -- +++
 -- Devices run behind the host: the busy time is of the window, the work of the step's own code.
 WITH marked AS (
@@ -24,7 +25,8 @@ WITH marked AS (
         step,
         min(start_ns) AS start_ns,
         max(end_ns) AS end_ns,
-        coalesce(sum(compile_ns), 0)::BIGINT AS compile_ns
+        coalesce(sum(compile_ns), 0)::BIGINT AS compile_ns,
+        list(event_id ORDER BY event_id ASC) AS event_ids
     FROM events
     WHERE
         layer = 'framework' AND kind = 'annotation' AND step IS NOT NULL
@@ -118,7 +120,8 @@ SELECT
     i.input_wait_ns,
     coalesce(l.launches, 0) AS launches,
     coalesce(w.work_events, 0) AS work_events,
-    coalesce(w.work_ns, 0) AS work_ns
+    coalesce(w.work_ns, 0) AS work_ns,
+    m.event_ids
 FROM marked AS m
 LEFT JOIN busy AS b ON m.rank = b.rank AND m.step = b.step
 LEFT JOIN waited AS i ON m.rank = i.rank AND m.step = i.step

@@ -32,8 +32,12 @@ WITH runtime_calls AS (
         AND NOT contains(e.name, 'WaitEvent')
         AND (
             e.kind = 'sync'
-            OR regexp_matches(
-                e.name, '^(cuda|hip|cu|musa)Memcpy(2D|3D|DtoH|HtoD|DtoD|Peer|WithStream)?(_v2)?$'
+            OR (
+                contains(e.name, 'Memcpy')
+                AND regexp_matches(
+                    e.name,
+                    '^(cuda|hip|cu|musa)Memcpy(2D|3D|DtoH|HtoD|DtoD|Peer|WithStream)?(_v2)?$'
+                )
             )
         )
 ),

@@ -172,4 +172,4 @@ SELECT
     ) AS over_link,
     u.compiled
 FROM units AS u
-LEFT JOIN events AS o ON u.rank = o.rank AND u.op_id = o.event_id
+LEFT JOIN events AS o ON u.rank = o.rank AND u.op_id = o.event_id AND o.layer = 'framework'
