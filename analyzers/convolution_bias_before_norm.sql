@@ -46,7 +46,13 @@
 -- whose output something else reads as well needs its bias.
 --
 -- Next: `SELECT name, input_shapes, module FROM ops WHERE name = 'aten::conv2d'`.
-WITH outer_ops AS (
+WITH normalised AS (
+    SELECT DISTINCT rank
+    FROM ops
+    WHERE regexp_matches(name, '^aten::(batch_norm|native_batch_norm|cudnn_batch_norm)$')
+),
+
+outer_ops AS (
     SELECT
         o.rank,
         o.event_id,
@@ -62,6 +68,7 @@ WITH outer_ops AS (
         o.input_shapes,
         o.output_shapes
     FROM ops AS o
+    SEMI JOIN normalised AS n ON o.rank = n.rank
     ANTI JOIN ops AS p ON o.rank = p.rank AND o.parent_id = p.event_id
     WHERE
         o.phase IS DISTINCT FROM 'backward' AND coalesce(o.input_shapes ->> '$[0]', '') <> '[]'

@@ -29,7 +29,11 @@
 --
 -- [params.max_call_ns]
 -- default = 200_000
--- doc = "Loops whose ops take longer on average have enough to do in each (ns)."
+-- doc = "Loops whose units of work take longer on average have enough to do in each (ns)."
+--
+-- [params.max_gap_ns]
+-- default = 100_000
+-- doc = "Longer gaps between two nodes of a backward are not the engine's (ns)."
 --
 -- [params.min_share]
 -- default = 0.005
@@ -56,6 +60,7 @@
 -- steps = "Steps they ran in; NULL where the trace has no steps."
 -- device_time_ns = "Work of the loops (ns)."
 -- host_ns = "Host time from the first to the last turn (ns)."
+-- taken_ns = "That, or the work where it is more, and the backward of these ops (ns)."
 -- share = "The longer of both over the recorded time."
 -- severity = "warning or info, by that share."
 -- saving_low_ns = "Half of it for all turns but one, of the work that sets the pace (ns)."
@@ -167,8 +172,10 @@ bodies AS (
         coalesce(sum(c.backward_paced_ns), 0) AS backward_paced_ns,
         coalesce(sum(c.backward_host_ns), 0) AS backward_host_ns,
         max(c.end_ns) - min(c.start_ns) AS host_ns,
+        sum(c.works) AS works,
         flatten(list(c.work_ids)) AS event_ids,
         list(c.name) FILTER (WHERE c.family IS DISTINCT FROM 'view') AS names,
+        max(c.end_ns) AS end_ns,
         min(c.start_ns) AS start_ns
     FROM outer_loops AS l
     INNER JOIN op_calls AS c
@@ -178,6 +185,55 @@ bodies AS (
             AND c.place BETWEEN l.first_place AND l.last_place
             AND l.step IS NOT DISTINCT FROM c.step
     GROUP BY ALL
+),
+
+-- a node of the backward takes from the end of the one before to its own: the engine's time too
+engine AS (
+    SELECT
+        rank,
+        forward_id,
+        duration_ns
+        + least(
+            $max_gap_ns,
+            greatest(
+                0,
+                start_ns - lag(end_ns, 1, start_ns) OVER (
+                    PARTITION BY rank, pid, tid ORDER BY start_ns ASC
+                )
+            )
+        ) AS node_ns
+    FROM events
+    WHERE kind = 'autograd' AND starts_with(name, 'autograd::engine::evaluate_function')
+),
+
+nodes AS (
+    SELECT
+        b.rank,
+        b.start_ns,
+        coalesce(b.tid, -1) AS thread,
+        sum(n.node_ns) AS nodes_ns
+    FROM (
+        SELECT
+            e.rank,
+            e.node_ns,
+            f.start_ns,
+            coalesce(f.tid, -1) AS thread
+        FROM engine AS e
+        INNER JOIN events AS f ON e.rank = f.rank AND e.forward_id = f.event_id
+    ) AS n
+    ASOF INNER JOIN bodies AS b
+        ON n.rank = b.rank AND n.thread = coalesce(b.tid, -1) AND n.start_ns >= b.start_ns
+    WHERE n.start_ns <= b.end_ns
+    GROUP BY ALL
+),
+
+timed AS (
+    SELECT
+        b.*,
+        greatest(b.backward_host_ns, b.backward_ns, coalesce(n.nodes_ns, 0)) AS backward_most_ns
+    FROM bodies AS b
+    LEFT JOIN nodes AS n
+        ON b.rank = n.rank AND coalesce(b.tid, -1) = n.thread AND b.start_ns = n.start_ns
 ),
 
 places AS (
@@ -196,6 +252,7 @@ places AS (
         arg_min(module, start_ns) AS module,
         sum(work_ns)::BIGINT AS device_time_ns,
         sum(host_ns)::BIGINT AS host_ns,
+        sum(greatest(host_ns, work_ns) + backward_most_ns)::BIGINT AS taken_ns,
         round(
             sum(
                 if(on_host, host_ns + backward_host_ns, paced_ns + backward_paced_ns)
@@ -206,7 +263,7 @@ places AS (
             sum(
                 if(
                     on_host OR paced_ns < work_ns,
-                    greatest(host_ns, work_ns) + greatest(backward_host_ns, backward_ns),
+                    greatest(host_ns, work_ns) + backward_most_ns,
                     work_ns + backward_ns
                 ) * (1 - 1 / turns)
             )
@@ -214,9 +271,10 @@ places AS (
         flatten(list(names)) AS names,
         list_sort(flatten(list(event_ids))) AS event_ids,
         min(start_ns) AS start_ns
-    FROM bodies
-    WHERE calls >= turns AND work_ns <= $max_call_ns * calls
+    FROM timed
+    WHERE calls >= turns
     GROUP BY ALL
+    HAVING sum(work_ns) <= $max_call_ns * sum(works)
 ),
 
 recorded_spans AS (
@@ -253,6 +311,7 @@ SELECT
     steps,
     device_time_ns,
     host_ns,
+    taken_ns,
     share,
     saving_low_ns,
     saving_high_ns,

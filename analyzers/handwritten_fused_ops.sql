@@ -115,6 +115,9 @@ gained AS (
                 THEN
                     if(device = 'cpu', $host_share, 1)
                     * (1 - coalesce(product_ns, 0) / forward_ns)
+            -- four ops inside torch's own: 1 - y, mul_, log_sigmoid, sub_
+            WHEN pattern = 'binary_cross_entropy'
+                THEN greatest(0, 1 - 4 / calls - longest_ns / forward_ns)
             ELSE
                 if(device = 'cpu' AND pattern = 'gelu', $host_share, 1)
                 * greatest(0, 1 - 1.5 * longest_ns / forward_ns)
@@ -122,6 +125,7 @@ gained AS (
         CASE
             WHEN forward_ns = 0 THEN 0
             WHEN pattern = 'attention' THEN 1 - 0.5 * coalesce(product_ns, 0) / forward_ns
+            WHEN pattern = 'binary_cross_entropy' THEN greatest(0, 1 - 2 / calls)
             ELSE 1 - 0.5 / calls
         END AS high_part
     FROM runs
@@ -203,6 +207,10 @@ SELECT
                 'low: all but the two products (on a CPU host_share of it: its kernel has the same'
                 || ' exponentials to compute); high: half of the products too, for no score is'
                 || ' written or read; where the host is late, its time for all ops but one'
+        WHEN p.pattern = 'binary_cross_entropy'
+            THEN
+                'PyTorch''s own takes four ops: low all but four and the longest, high all but half'
+                || ' of the four; where the host is late, its time for all ops but one'
         ELSE
             'low: all but one and a half times the longest op; high: half a mean op is left, since'
             || ' the ops between may move wider tensors; where the host is late, its time for all'
@@ -220,6 +228,8 @@ SELECT
         WHEN 'rms_norm' THEN 'an RMS norm'
         WHEN 'gelu' THEN 'GELU'
         WHEN 'cross_entropy' THEN 'a loss on softmax'
+        WHEN 'log_softmax' THEN 'the logarithm of a softmax'
+        WHEN 'binary_cross_entropy' THEN 'a binary cross entropy'
         WHEN 'rotary_embedding' THEN 'a rotary embedding'
         ELSE p.pattern
     END AS say_pattern,
@@ -246,6 +256,14 @@ SELECT
             THEN
                 'Use F.cross_entropy(logits, targets), which takes classes or probabilities, or'
                 || ' log_softmax where logs alone are needed: one pass, and no log of 0.'
+        WHEN 'log_softmax'
+            THEN
+                'Use F.cross_entropy(logits, targets) where it ends in a loss of classes, else'
+                || ' torch.log_softmax(logits, dim=-1).'
+        WHEN 'binary_cross_entropy'
+            THEN
+                'Use F.binary_cross_entropy_with_logits(logits, targets): fewer passes, and no log'
+                || ' of 0.'
         ELSE
             'Compile the function that rotates (torch.compile) or use a fused kernel for it, and'
             || ' keep cos and sin in the dtype of the input.'

@@ -6,9 +6,9 @@
 -- acts_on = "device"
 -- message = """
 -- {op_names}[[ on {input_shapes}]]: {bytes:bytes} in {device_time_ns:ns} by {say_count}, \
--- {roof_share:share} of the memory roof of {chip} ({peak_bytes_per_s:rate}). {say_judgement} \
--- [[{avoidable_bytes:bytes} could be spared: {chained_events:count} of them could share a \
--- kernel with a neighbour.]]"""
+-- {roof_share:share} of the memory roof of {chip} ({peak_bytes_per_s:rate}{say_roof}). \
+-- {say_judgement} [[{avoidable_bytes:bytes} could be spared: {chained_events:count} of them could \
+-- share a kernel with a neighbour.]]"""
 -- advice = "{fix}"
 -- key = ["rank", "source_file", "source_line", "anonymous_op", "tier"]
 -- proof = """
@@ -44,11 +44,15 @@
 -- default = 0.05
 -- doc = "From this share of that time on a line is a warning, below it is info (0 to 1)."
 --
+-- [params.warning_saving_share]
+-- default = 0.01
+-- doc = "A warning also saves this share of that time: at most, on a CPU at least (0 to 1)."
+--
 -- [columns]
 -- roof_share = "memory_floor_ns over device_time_ns: how close to the roof; above 1 = cached."
 -- bytes = "Bytes they must read and write, from shapes and dtypes."
 -- tier = "at the roof: bytes explain the time; below the roof: memory side, but they do not."
--- severity = "warning or info, by share of the time; info below the roof, or with nothing to fuse."
+-- severity = "warning or info, by share of the time and saving; info below the roof."
 -- rank = "Distributed rank."
 -- source_file = "File of the line that called the ops; NULL without stacks."
 -- source_line = "That line."
@@ -68,9 +72,10 @@
 -- chip = "The chip judged against."
 -- chained_events = "Those that a fusable neighbour feeds or reads."
 -- avoidable_bytes = "Their part of the intermediate bytes a fused kernel would not move."
--- saving_low_ns = "Reads of intermediates alone, at peak bandwidth (ns)."
+-- saving_low_ns = "Intermediates that no backward can need, at peak bandwidth (ns)."
 -- saving_high_ns = "At the roof the avoidable part of the time, else see saving_basis (ns)."
 -- saving_basis = "How the saving follows from the numbers."
+-- say_roof = "Whose roof it is, where the work did not run there."
 -- figures = "modelled when judged against another chip than the one it ran on."
 -- confidence = "high where the line is known and the bytes explain the time."
 -- say_title = "What they are."
@@ -132,8 +137,16 @@ bound AS (
         r.peak_bytes_per_s,
         r.chip,
         r.modelled,
-        c.bytes_saved / c.bytes AS avoidable_part,
-        c.sure_bytes / c.bytes AS sure_part,
+        -- an optimizer's state must be written, whoever reads it next
+        if(
+            w.phase = 'optimizer' AND regexp_matches(r.op_name, '::(addcmul|addcdiv|lerp)_$'),
+            greatest(0, c.bytes_saved - coalesce(o.written_bytes, 0)), c.bytes_saved
+        ) / c.bytes AS avoidable_part,
+        -- on a CPU PyTorch's own kernels of those are hard to beat
+        if(
+            r.device = 'cpu' AND r.family IN ('softmax', 'norm', 'loss'), 0,
+            least(avoidable_part, c.sure_bytes / c.bytes)
+        ) AS sure_part,
         CASE
             WHEN r.tier = 'at the roof' THEN r.device_time_ns * avoidable_part
             WHEN c.disappears AND r.device_time_ns <= t.value THEN r.device_time_ns
@@ -158,6 +171,10 @@ bound AS (
         ON
             r.rank = c.rank AND r.device = c.device AND r.queue = c.queue AND r.op_id = c.op_id
             AND c.bytes_saved > 0
+    LEFT JOIN chain_links AS o
+        ON
+            c.rank = o.rank AND c.device = o.device AND c.queue = o.queue
+            AND c.op_id = o.producer_id
     WHERE
         r.tier IS NOT NULL
         AND NOT coalesce(w.compiled, FALSE)
@@ -228,7 +245,8 @@ limits AS (
         rank,
         $min_share * sum(device_time_ns) AS least_ns,
         $min_share_below * sum(device_time_ns) AS least_below_ns,
-        $warning_share * sum(device_time_ns) AS warning_ns
+        $warning_share * sum(device_time_ns) AS warning_ns,
+        $warning_saving_share * sum(device_time_ns) AS worth_ns
     FROM roofline
     WHERE bound <> 'communication'
     GROUP BY rank
@@ -263,7 +281,8 @@ SELECT
     CASE
         WHEN
             o.tier = 'at the roof' AND o.device_time_ns >= b.warning_ns
-            AND o.saving_high_ns >= b.least_ns
+            -- on a CPU a compiled call costs more than it spares where little is surely saved
+            AND if(o.chip = 'cpu', o.saving_low_ns, o.saving_high_ns) >= b.worth_ns
             THEN 'warning'
         ELSE 'info'
     END AS severity,
@@ -305,13 +324,20 @@ SELECT
             THEN 'unknown: no neighbour on the queue reads or makes what these ops move'
         WHEN o.tier = 'below the roof'
             THEN
-                'low: reads of intermediates at the chip''s bandwidth; high: the time of tiny'
-                || ' kernels that merge into a longer neighbour, and the bytes of the others'
+                'low: what no backward can need of intermediates, at the chip''s bandwidth; high:'
+                || ' the time of tiny kernels that merge into a longer neighbour, and the bytes of'
+                || ' the others (which op reads what is inferred from shapes)'
         ELSE
-            'intermediates that a fused kernel would not move: low their reads at the chip''s'
-            || ' bandwidth, high their reads and writes at the speed measured'
+            'intermediates that a fused kernel would not move: low what no backward can need, at'
+            || ' the chip''s bandwidth, high their reads and writes at the speed measured (which op'
+            || ' reads what is inferred from shapes)'
     END AS saving_basis,
     CASE WHEN o.modelled THEN 'modelled' ELSE 'measured' END AS figures,
+    CASE
+        WHEN NOT o.modelled THEN ''
+        WHEN o.chip = 'cpu' THEN ' on this machine; modelled: it ran on another'
+        ELSE '; modelled: it ran on another chip'
+    END AS say_roof,
     CASE
         WHEN o.source_line IS NULL OR o.tier = 'below the roof' THEN 'medium'
         WHEN o.memory_floor_ns BETWEEN 0.4 * o.device_time_ns AND 1.1 * o.device_time_ns

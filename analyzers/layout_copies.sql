@@ -126,8 +126,15 @@ asked AS (
         END AS layout,
         CASE WHEN j.source_line IS NULL THEN 'aten::copy_ ' || j.shape::VARCHAR END
             AS anonymous_op,
-        coalesce(regexp_matches(r.name, '^aten::(lstm|gru|rnn_tanh|rnn_relu)$'), FALSE)
-            AS by_recurrence
+        -- and its backward, which turns the gradients around
+        coalesce(
+            regexp_matches(
+                r.name,
+                '^aten::(lstm|gru|rnn_tanh|rnn_relu|mkldnn_rnn_layer_backward|_cudnn_rnn_backward'
+                || '|miopen_rnn_backward)$'
+            ),
+            FALSE
+        ) AS by_recurrence
     FROM judged AS j
     LEFT JOIN ops AS p
         ON j.rank = p.rank AND j.parent_id = p.event_id

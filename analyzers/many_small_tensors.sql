@@ -29,6 +29,10 @@
 -- default = 1_048_576
 -- doc = "Tensors larger than this on average are work enough for an op (bytes)."
 --
+-- [params.max_gap_ns]
+-- default = 100_000
+-- doc = "Longer gaps between two nodes of a backward are not the engine's (ns)."
+--
 -- [params.min_share]
 -- default = 0.005
 -- doc = "Lines whose runs take less of the recorded time are left out (0 to 1)."
@@ -53,6 +57,7 @@
 -- steps = "Steps they ran in; NULL where the trace has no steps."
 -- device_time_ns = "Work of the loops (ns)."
 -- host_ns = "Host time from the first to the last call of each run (ns)."
+-- taken_ns = "That, or the work where it is more, and the backward of these ops (ns)."
 -- share = "The longer of both over the recorded time."
 -- severity = "warning or info, by that share."
 -- saving_low_ns = "Idle time inside launch calls; on a CPU half the time between the ops (ns)."
@@ -133,6 +138,7 @@ runs AS (
         max(end_ns) - min(start_ns) AS host_ns,
         flatten(list(work_ids)) AS event_ids,
         arg_min(module, place) AS module,
+        max(end_ns) AS end_ns,
         min(start_ns) AS start_ns
     FROM numbered
     GROUP BY ALL
@@ -218,9 +224,58 @@ loops AS (
         arg_max(name, (work_ns, name)) AS name,
         list(DISTINCT name) AS names,
         arg_min(module, first_place) AS module,
+        max(end_ns) AS end_ns,
         min(start_ns) AS start_ns
     FROM grouped
     GROUP BY rank, device, pid, tid, source_file, source_line, loop
+),
+
+-- a node of the backward takes from the end of the one before to its own: the engine's time too
+engine AS (
+    SELECT
+        rank,
+        forward_id,
+        duration_ns
+        + least(
+            $max_gap_ns,
+            greatest(
+                0,
+                start_ns - lag(end_ns, 1, start_ns) OVER (
+                    PARTITION BY rank, pid, tid ORDER BY start_ns ASC
+                )
+            )
+        ) AS node_ns
+    FROM events
+    WHERE kind = 'autograd' AND starts_with(name, 'autograd::engine::evaluate_function')
+),
+
+nodes AS (
+    SELECT
+        l.rank,
+        l.pid,
+        l.tid,
+        l.source_file,
+        l.source_line,
+        l.loop,
+        sum(n.node_ns) AS nodes_ns
+    FROM (
+        SELECT
+            e.rank,
+            e.node_ns,
+            f.start_ns,
+            coalesce(f.tid, -1) AS thread,
+            coalesce(f.source_file, '') AS file,
+            coalesce(f.source_line, -1) AS line
+        FROM engine AS e
+        INNER JOIN events AS f ON e.rank = f.rank AND e.forward_id = f.event_id
+    ) AS n
+    ASOF INNER JOIN loops AS l
+        ON
+            n.rank = l.rank AND n.thread = coalesce(l.tid, -1)
+            AND n.file = coalesce(l.source_file, '') AND n.line = coalesce(l.source_line, -1)
+            AND n.start_ns >= l.start_ns
+    WHERE n.start_ns <= l.end_ns
+    GROUP BY ALL
 ),
 
 late AS (
@@ -259,6 +314,10 @@ places AS (
         nullif(count(DISTINCT l.step), 0) AS steps,
         sum(l.work_ns)::BIGINT AS device_time_ns,
         sum(l.host_ns)::BIGINT AS host_ns,
+        sum(
+            greatest(l.host_ns, l.work_ns)
+            + greatest(l.backward_host_ns, l.backward_ns, coalesce(n.nodes_ns, 0))
+        )::BIGINT AS taken_ns,
         round(
             sum(
                 if(
@@ -273,7 +332,9 @@ places AS (
                     WHEN l.device = 'cpu' OR l.paced_ns < l.work_ns
                         THEN
                             greatest(l.host_ns, l.work_ns)
-                            + greatest(l.backward_host_ns, l.backward_ns)
+                            + greatest(
+                                l.backward_host_ns, l.backward_ns, coalesce(n.nodes_ns, 0)
+                            )
                     ELSE l.work_ns + l.backward_ns
                 END * (1 - 1 / l.tensors)
             )
@@ -290,6 +351,12 @@ places AS (
             AND l.tid IS NOT DISTINCT FROM i.tid AND l.loop = i.loop
             AND l.source_file IS NOT DISTINCT FROM i.source_file
             AND l.source_line IS NOT DISTINCT FROM i.source_line
+    LEFT JOIN nodes AS n
+        ON
+            l.rank = n.rank AND l.pid IS NOT DISTINCT FROM n.pid
+            AND l.tid IS NOT DISTINCT FROM n.tid AND l.loop = n.loop
+            AND l.source_file IS NOT DISTINCT FROM n.source_file
+            AND l.source_line IS NOT DISTINCT FROM n.source_line
     GROUP BY ALL
 ),
 
@@ -325,6 +392,7 @@ SELECT
     steps,
     device_time_ns,
     host_ns,
+    taken_ns,
     share,
     saving_low_ns,
     event_ids,

@@ -23,6 +23,10 @@
 -- default = 100_000
 -- doc = "Shorter stretches are what any op call costs in Python (ns)."
 --
+-- [params.min_first_gap_ns]
+-- default = 1_000_000
+-- doc = "The same for the first of a step: the recorder opens it, in 0.1 to 1 ms measured (ns)."
+--
 -- [params.min_gaps]
 -- default = 3
 -- doc = "What happens less often is set-up, not part of a loop."
@@ -32,8 +36,8 @@
 -- doc = "Functions with less of the recorded time are left out: a recording adds as much (0 to 1)."
 --
 -- [params.warning_share]
--- default = 0.1
--- doc = "From this share on a function is a warning, else info."
+-- default = 0.2
+-- doc = "A function that takes this share of most steps is a warning, else info."
 --
 -- [params.recorded_line_ns]
 -- default = 1_000
@@ -52,7 +56,7 @@
 -- source_line = "Line before whose ops Python took longest."
 -- module = "Module of the longest."
 -- steps = "Steps they are in; NULL where the trace has no steps."
--- severity = "warning or info, by share without what the recording may have cost."
+-- severity = "warning or info, by share of most steps without what the recording may have cost."
 -- saving_low_ns = "0: what Python computes may be needed (ns)."
 -- saving_high_ns = "gap_ns (ns)."
 -- saving_basis = "How the saving follows from the numbers."
@@ -64,7 +68,7 @@
 -- Every nanosecond in which no op, autograd node, runtime call, input wait, collector pause or
 -- compilation ran on any thread, and no unit of work on any device, is Python's (or that of code it
 -- calls outside torch, such as numpy). Stretches between two steps are the profiler's and do not
--- count.
+-- count; short ones at the begin of a step are, too.
 -- It misleads where the profiler slows Python: recorded frames and lines make each stretch longer.
 --
 -- Next: `device_idle` for all that keeps a device waiting; `input_wait` for loaders.
@@ -102,10 +106,8 @@ begun AS (
         r.rank,
         r.event_id,
         r.start_ns,
-        CASE
-            WHEN r.reached_ns IS NULL OR s.start_ns > r.reached_ns THEN s.start_ns
-            ELSE r.reached_ns
-        END AS from_ns
+        coalesce(r.reached_ns IS NULL OR s.start_ns >= r.reached_ns, FALSE) AS is_first,
+        if(is_first, s.start_ns, r.reached_ns) AS from_ns
     FROM reached AS r
     LEFT JOIN steps AS s ON r.rank = s.rank AND r.step = s.step
     WHERE r.is_op
@@ -116,7 +118,7 @@ waited AS (
         *,
         start_ns - from_ns AS gap_ns
     FROM begun
-    WHERE start_ns - from_ns >= $min_gap_ns
+    WHERE start_ns - from_ns >= if(is_first, $min_first_gap_ns, $min_gap_ns)
 ),
 
 stretches AS (
@@ -132,7 +134,8 @@ stretches AS (
         w.gap_ns,
         coalesce(e.source_function, e.module, e.name) AS place
     FROM waited AS w
-    INNER JOIN events AS e ON w.rank = e.rank AND w.event_id = e.event_id
+    INNER JOIN events AS e
+        ON w.rank = e.rank AND w.event_id = e.event_id AND e.layer = 'framework'
 ),
 
 by_line AS (
@@ -175,11 +178,46 @@ places AS (
     HAVING count(*) >= $min_gaps
 ),
 
+-- one stretch that another process or a page fault made long is no habit of the program
+by_step AS (
+    SELECT
+        rank,
+        source_file,
+        place,
+        step,
+        sum(gap_ns) AS step_ns
+    FROM stretches
+    GROUP BY ALL
+),
+
+usual AS (
+    SELECT
+        s.rank,
+        s.source_file,
+        s.place,
+        CASE
+            WHEN any_value(r.steps) IS NULL THEN sum(s.step_ns)
+            -- the lower median; steps without such a stretch come last
+            ELSE
+                any_value(r.steps) * coalesce(
+                    list_extract(
+                        list_reverse_sort(list(s.step_ns) FILTER (WHERE s.step IS NOT NULL)),
+                        any_value(r.steps) // 2 + 1
+                    ),
+                    0
+                )
+        END AS usual_ns
+    FROM by_step AS s
+    INNER JOIN rank_spans AS r ON s.rank = r.rank
+    GROUP BY s.rank, s.source_file, s.place
+),
+
 slowed AS (
     SELECT
         rank,
         bool_or(how = 'frames') AS by_frames,
-        sum(recorder_ns) AS recorder_ns
+        sum(recorder_ns) AS recorder_ns,
+        $warning_share * sum(recorder_ns) AS recorder_warning_ns
     FROM (
         SELECT DISTINCT
             rank,
@@ -235,7 +273,8 @@ SELECT
     round(p.gap_ns / r.span_ns, 4) AS gap_share,
     CASE
         WHEN
-            p.gap_ns - coalesce(s.recorder_ns, 0) >= r.warning_ns
+            least(u.usual_ns, p.gap_ns) - coalesce(s.recorder_ns, 0)
+            >= r.warning_ns - coalesce(s.recorder_warning_ns, 0)
             AND NOT coalesce(s.by_frames, FALSE)
             THEN 'warning'
         ELSE 'info'
@@ -246,6 +285,10 @@ INNER JOIN top_lines AS t
     ON
         p.rank = t.rank AND p.place = t.place
         AND p.source_file IS NOT DISTINCT FROM t.source_file
+INNER JOIN usual AS u
+    ON
+        p.rank = u.rank AND p.place = u.place
+        AND p.source_file IS NOT DISTINCT FROM u.source_file
 INNER JOIN recorded_spans AS r ON p.rank = r.rank
 LEFT JOIN slowed AS s ON p.rank = s.rank
 WHERE p.gap_ns >= r.least_ns

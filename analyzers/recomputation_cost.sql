@@ -49,7 +49,7 @@
 -- severity = "warning or info, by share and memory_share."
 -- saving_low_ns = "sure_share of it; 0 where little memory is left (ns)."
 -- saving_high_ns = "device_time_ns, or around_ns where that is more (ns)."
--- around_ns = "Time from the end of the call before each; NULL but on a CPU (ns)."
+-- around_ns = "Time from the call before each to the one behind; NULL but on a CPU (ns)."
 -- saving_basis = "How the saving follows from the numbers."
 -- confidence = "high: the work runs inside the backward of the checkpoint."
 -- say_top = "Line or module that recomputes longest, as text."
@@ -97,26 +97,41 @@ spots AS (
     GROUP BY rank, device, spot
 ),
 
--- from the end of the call before: the host prepares each recomputation in Python
+-- from the end of the call before to the begin of the one behind: in between the host prepares each
+-- recomputation in Python
 calls AS (
     SELECT
         rank,
         device,
         recomputed,
-        end_ns - coalesce(
-            lag(end_ns) OVER (PARTITION BY rank, pid, tid ORDER BY place ASC), start_ns
-        ) AS host_ns
+        end_ns - coalesce(lag(end_ns) OVER in_order, start_ns) AS until_end_ns,
+        if(lead(recomputed) OVER in_order, 0, coalesce(lead(start_ns) OVER in_order - end_ns, 0))
+            AS behind_ns
     FROM op_calls
+    WINDOW in_order AS (PARTITION BY rank, pid, tid ORDER BY place ASC)
+),
+
+-- what checkpointing adds to the forward: it keeps the state of random numbers, and its inputs
+wrapped AS (
+    SELECT
+        rank,
+        sum(self_ns) AS forward_ns
+    FROM events
+    WHERE layer = 'framework' AND name = 'CheckpointFunction' AND phase = 'forward'
+    GROUP BY rank
 ),
 
 called AS (
     SELECT
-        rank,
-        device,
-        sum(host_ns)::BIGINT AS around_ns
-    FROM calls
-    WHERE recomputed AND device = 'cpu'
-    GROUP BY rank, device
+        c.rank,
+        c.device,
+        (
+            sum(c.until_end_ns + c.behind_ns) + coalesce(any_value(w.forward_ns), 0)
+        )::BIGINT AS around_ns
+    FROM calls AS c
+    LEFT JOIN wrapped AS w ON c.rank = w.rank
+    WHERE c.recomputed AND c.device = 'cpu'
+    GROUP BY c.rank, c.device
 ),
 
 tops AS (
@@ -164,23 +179,6 @@ kept AS (
     GROUP BY rank, device
 ),
 
-listed AS (
-    SELECT
-        rank,
-        json(value) AS properties
-    FROM trace_metadata
-    WHERE key = 'devices'
-),
-
-sizes AS (
-    SELECT
-        l.rank,
-        (d.value ->> '$.id')::BIGINT AS device_index,
-        max((d.value ->> '$.totalGlobalMem')::BIGINT) AS memory_bytes
-    FROM listed AS l, json_each(l.properties) AS d
-    GROUP BY ALL
-),
-
 used AS (
     SELECT
         rank,
@@ -205,10 +203,7 @@ judged AS (
     LEFT JOIN kept AS k ON s.rank = k.rank AND s.device = k.device
     LEFT JOIN called AS c ON s.rank = c.rank AND s.device = c.device
     LEFT JOIN used AS u ON s.rank = u.rank AND s.device = u.device
-    LEFT JOIN sizes AS z
-        ON
-            s.rank = z.rank AND s.device <> 'cpu'
-            AND z.device_index = try_cast(split_part(s.device, ':', 2) AS BIGINT)
+    LEFT JOIN device_memory AS z ON s.rank = z.rank AND s.device = z.device
 )
 
 SELECT

@@ -85,7 +85,8 @@ WITH cast_ops AS (
         o.input_dtypes ->> '$[0]' AS target_dtype
     FROM work AS w
     INNER JOIN ops AS o ON w.rank = o.rank AND w.op_id = o.event_id
-    INNER JOIN events AS e ON w.rank = e.rank AND w.op_id = e.event_id
+    INNER JOIN events AS e
+        ON w.rank = e.rank AND w.op_id = e.event_id AND e.layer = 'framework'
     WHERE
         o.name = 'aten::copy_' AND NOT coalesce(w.over_link, FALSE)
         AND NOT coalesce(w.compiled, FALSE) AND NOT coalesce(e.recomputed, FALSE)

@@ -29,7 +29,7 @@
 --
 -- [params.covered]
 -- default = 0.6
--- doc = "Part of the model's whole saving that the class must hold (0 to 1)."
+-- doc = "Part of the work that disappears in the whole model that the class must hold (0 to 1)."
 --
 -- [columns]
 -- module_class = "Class to compile: the innermost that holds most of what fusing spares."
@@ -47,7 +47,7 @@
 -- module = "Module of this class with most of it."
 -- severity = "warning or info, by the upper saving."
 -- saving_low_ns = "Bytes no other op can need, at their ops' speed; 0 where the host is late."
--- saving_high_ns = "Ops that disappear, or the host's time for them where it is late (ns)."
+-- saving_high_ns = "Ops that disappear and more, see saving_basis; the host's time if late (ns)."
 -- saving_basis = "How the saving follows from the numbers."
 -- confidence = "medium: what else reads a tensor between two ops is not recorded."
 -- event_ids = "Units of work of the runs."
@@ -73,9 +73,21 @@ WITH fused AS (
         o.start_ns,
         o.duration_ns AS host_ns,
         c.device = 'cpu' AS on_cpu,
-        c.event_ids
+        c.event_ids,
+        -- the op that stands for the run moves what is left of its bytes, at best at the roof; a
+        -- CPU computes as long as before
+        if(
+            c.device = 'cpu', 0,
+            greatest(
+                0,
+                c.device_time_ns - sum(c.bytes - c.most_bytes) OVER (
+                    PARTITION BY c.rank, c.chain_id
+                ) * 1e9 / r.peak_bytes_per_s
+            )
+        ) AS beyond_ns
     FROM chain_ops AS c
     INNER JOIN ops AS o ON c.rank = o.rank AND c.op_id = o.event_id
+    LEFT JOIN roofline AS r ON c.rank = r.rank AND c.event_ids[1] = r.event_id
     WHERE o.module IS NOT NULL
 ),
 
@@ -100,11 +112,16 @@ per_module AS (
         sum(f.launches) FILTER (WHERE f.disappears) AS launches_saved,
         sum(f.sure_ns * coalesce(p.part, 0)) AS low_ns,
         sum(
-            greatest(f.device_time_ns, if(f.on_cpu OR coalesce(p.part, 0) = 1, 0, f.host_ns))
-        ) FILTER (WHERE f.disappears) AS high_ns,
+            if(
+                f.disappears,
+                greatest(f.device_time_ns, if(f.on_cpu OR coalesce(p.part, 0) = 1, 0, f.host_ns)),
+                coalesce(f.beyond_ns, 0)
+            )
+        ) AS high_ns,
+        sum(f.device_time_ns) FILTER (WHERE f.disappears) AS gone_ns,
         flatten(list(f.event_ids)) AS event_ids,
-        arg_max(f.source_file, f.device_time_ns) AS source_file,
-        arg_max(f.source_line, f.device_time_ns) AS source_line,
+        arg_max(f.source_file, (f.device_time_ns, -f.start_ns)) AS source_file,
+        arg_max(f.source_line, (f.device_time_ns, -f.start_ns)) AS source_line,
         min(f.start_ns) AS start_ns
     FROM fused AS f
     LEFT JOIN paced AS p ON f.rank = p.rank AND f.op_id = p.op_id
@@ -157,10 +174,11 @@ held AS (
         sum(m.launches_saved) AS launches_saved,
         sum(m.low_ns) AS low_ns,
         sum(m.high_ns) AS high_ns,
+        sum(m.gone_ns) AS gone_ns,
         flatten(list(m.event_ids)) AS event_ids,
-        arg_max(m.source_file, m.fusable_ns) AS source_file,
-        arg_max(m.source_line, m.fusable_ns) AS source_line,
-        arg_max(p.holder, m.fusable_ns) AS module,
+        arg_max(m.source_file, (m.fusable_ns, p.holder)) AS source_file,
+        arg_max(m.source_line, (m.fusable_ns, p.holder)) AS source_line,
+        arg_max(p.holder, (m.fusable_ns, p.holder)) AS module,
         min(m.start_ns) AS start_ns
     FROM paths AS p
     INNER JOIN classes AS c ON p.rank = c.rank AND p.holder = c.holder
@@ -172,7 +190,7 @@ held AS (
 totals AS (
     SELECT
         rank,
-        $covered * sum(high_ns) AS needed_ns
+        $covered * sum(gone_ns) AS needed_ns
     FROM per_module
     GROUP BY rank
 ),
@@ -204,7 +222,7 @@ chosen AS (
     FROM held AS h
     INNER JOIN totals AS t ON h.rank = t.rank
     INNER JOIN recorded_spans AS r ON h.rank = r.rank
-    WHERE h.high_ns >= t.needed_ns AND h.module_class <> 'ModuleList'
+    WHERE h.gone_ns >= t.needed_ns AND h.module_class <> 'ModuleList'
     QUALIFY row_number() OVER (
         PARTITION BY h.rank ORDER BY h.work_ns ASC, h.modules DESC, h.module_class ASC
     ) = 1
@@ -227,7 +245,8 @@ SELECT
     round(c.low_ns)::BIGINT AS saving_low_ns,
     greatest(round(c.low_ns), round(c.high_ns))::BIGINT AS saving_high_ns,
     'low: bytes between two ops that no other can need, at the speed of these ops, where they set'
-    || ' the pace; high: the ops that disappear, or the time of the host for them where it is late'
+    || ' the pace; high: the ops that disappear, and of the longest what its bytes do not explain'
+    || ' at the chip''s bandwidth (not on a CPU), or the time of the host where it is late'
         AS saving_basis,
     list_sort(list_distinct(c.event_ids)) AS event_ids,
     round(c.work_ns / c.span_ns, 4) AS share,

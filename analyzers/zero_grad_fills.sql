@@ -126,8 +126,10 @@ added AS (
         sum(c.paced_ns) AS paced_ns,
         sum(c.duration_ns) AS host_ns
     FROM op_calls AS c
-    INNER JOIN events AS e ON c.rank = e.rank AND c.event_id = e.event_id
-    INNER JOIN events AS p ON e.rank = p.rank AND e.parent_id = p.event_id
+    INNER JOIN events AS e
+        ON c.rank = e.rank AND c.event_id = e.event_id AND e.layer = 'framework'
+    INNER JOIN events AS p
+        ON e.rank = p.rank AND e.parent_id = p.event_id AND p.layer = 'framework'
     WHERE c.name = 'aten::add_' AND contains(p.name, 'AccumulateGrad')
     GROUP BY c.rank, c.device
 ),

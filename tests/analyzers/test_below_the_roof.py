@@ -156,3 +156,34 @@ def test_idle_time_of_many_lines_points_at_none(open_trace: OpenTrace) -> None:
     assert (found.source_file, found.source_line) == (None, None)
     assert (found.evidence["spread_lines"], found.evidence["top_share"]) == (3, 0.333)
     assert "spread over 3 lines; 33 % of it at m.py:2 in Block, before aten::mul" in found.message
+
+
+@pytest.mark.parametrize(("name", "spared"), [("aten::add_", 10_667), ("aten::addcmul_", 5_333)])
+def test_an_optimizers_state_is_written_whoever_reads_it_next(
+    name: str, spared: int, open_trace: OpenTrace
+) -> None:
+    shape, size = [4096, 1024], 4096 * 1024 * 4
+    line = {"source_file": "/train.py", "source_line": 9, "source_function": "main"}
+    about = {"input_shapes": [shape, shape], "input_dtypes": ["float", "float"]}
+    about |= {"output_shapes": [shape], "family": "elementwise", "phase": "optimizer", "flops": 1}
+    rows: list[Row] = []
+    for place, each in enumerate((name, "aten::sqrt")):
+        cost = {"read_bytes": 2 * size, "write_bytes": size}
+        first = 3 * place
+        rows += [
+            op(place * 60_000, 8_000, name=each, **line, **about, **cost),
+            launch(place * 60_000 + 100, 4_000, op_id=first, phase="optimizer", **line),
+            kernel(
+                place * 60_000 + 5_000,
+                16_000,
+                op_id=first,
+                launch_id=first + 1,
+                family="elementwise",
+                phase="optimizer",
+                **line,
+                **cost,
+            ),
+        ]
+    # a third of the first op is its write, a third of the second what it reads back
+    (found,) = findings(open_trace(rows), "hbm_bound_eager_ops")
+    assert found.evidence["device_saving_high_ns"] == spared

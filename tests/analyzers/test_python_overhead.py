@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from builders import op, step
+import pytest
+
+from builders import Row, op, step
 from neuron_explorer.analyzers import run
 from neuron_explorer.trace import Trace
 
@@ -20,3 +22,49 @@ def test_the_first_stretch_begins_with_its_step(open_trace: Callable[..., Trace]
     # 6 ms of each step before its op; the 2 ms after it are the next step's no more than this one's
     assert found.evidence["gaps"] == 4
     assert found.saving_high_ns == 24 * MS
+
+
+def stretches(*lengths_ns: int) -> list[Row]:
+    """Steps of 10 ms: a stretch of Python, then an op to their end, each after a first op."""
+    rows = []
+    for number, length_ns in enumerate(lengths_ns):
+        begin = number * 10 * MS
+        rows += [
+            step(number, begin, 10 * MS),
+            op(begin, MS, step=number),
+            op(begin + MS + length_ns, 9 * MS - length_ns, step=number),
+        ]
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("lengths_ns", "severity"),
+    [((3 * MS,) * 4, "warning"), ((8 * MS, 3 * MS, MS, MS), "info"), ((MS,) * 4, "info")],
+)
+def test_one_long_stretch_is_no_habit(
+    lengths_ns: tuple[int, ...], severity: str, open_trace: Callable[..., Trace]
+) -> None:
+    trace = open_trace(stretches(*lengths_ns))
+    (found,) = run(trace, only=["python_overhead"]).findings
+    assert (found.severity, found.saving_high_ns) == (severity, sum(lengths_ns))
+
+
+def test_what_recording_lines_costs_is_neither_pythons_nor_the_steps(
+    open_trace: Callable[..., Trace],
+) -> None:
+    def severity(marks: int) -> str:
+        capture = {"capture": {"lines": {"marks": marks}}}
+        trace = open_trace(stretches(*(3 * MS,) * 4), metadata=capture)
+        (found,) = run(trace, only=["python_overhead"]).findings
+        return found.severity
+
+    # of 12 ms in 40 the recorder may have taken 4, or 6: 8 of 36 are more than a fifth, 6 of 34 not
+    assert [severity(4_000), severity(6_000)] == ["warning", "info"]
+
+
+def test_the_begin_of_a_step_is_the_recorders(open_trace: Callable[..., Trace]) -> None:
+    rows = []
+    for number in range(4):
+        begin = number * MS
+        rows += [step(number, begin, MS), op(begin + MS // 2, MS // 2, step=number)]
+    assert run(open_trace(rows), only=["python_overhead"]).findings == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from builders import Row, kernel, launch, op, row, step, write_trace
-from neuron_explorer.analyzers import analyzers, parse, query, run
+from neuron_explorer.analyzers import analyzers, parse, query, run, runner
 from neuron_explorer.analyzers.needs import NEEDS
 from neuron_explorer.analyzers.rows import Facts, finding_id, to_finding
 from neuron_explorer.analyzers.runner import rank_findings
@@ -213,6 +213,21 @@ HEADER = """-- +++
 def test_a_wrong_query_names_its_analyzer(select: str, said: str, open_trace: OpenTrace) -> None:
     with pytest.raises(AnalyzerError, match=said):
         query(open_trace([]), parse("mine.sql", HEADER + select))
+
+
+def test_an_interrupted_run_ends_the_queries_of_its_threads(
+    open_trace: OpenTrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, ended = open_trace([]), []
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "query", interrupted)
+    monkeypatch.setattr(trace, "end_queries", lambda: ended.append(True))
+    with pytest.raises(KeyboardInterrupt):
+        run(trace)
+    assert ended == [True]
 
 
 def test_a_text_that_does_not_fit_names_its_analyzer(open_trace: OpenTrace) -> None:

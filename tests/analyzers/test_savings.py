@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from builders import Row, kernel, launch, op, step, write_trace
 from neuron_explorer.analyzers import run
-from neuron_explorer.analyzers.savings import Found, of_the_step
+from neuron_explorer.analyzers.found import Found
+from neuron_explorer.analyzers.savings import of_the_step
 from neuron_explorer.findings import Combined, Finding
 from neuron_explorer.trace import Trace
 

@@ -12,10 +12,15 @@ from neuron_explorer.analyzers.verify.plans import Case, Plan, Setup, Variants
 from neuron_explorer.analyzers.verify.programs import build
 from neuron_explorer.analyzers.verify.recorded import CannotReplayError, RecordedOp, ops_by_id
 
-ANALYZERS = ("compile_opportunities", "hbm_bound_eager_ops")
+ANALYZERS = ("compile_opportunities", "hbm_bound_eager_ops", "uncompiled_module")
 
 _MOST_SAID = 200
 """Characters of the compiler's words that are passed on."""
+
+_NOTES = (
+    "results that only the run itself reads are not kept, as where no backward needs them",
+    "each run is compiled on its own: a function or module as a whole may fuse more",
+)
 
 _CHAINS = """
 WITH wanted AS (SELECT unnest($ids::BIGINT[]) AS event_id),
@@ -71,7 +76,7 @@ def plan(case: Case) -> Plan:
         "torch.compile",
         claimed,
         [_setup(case, kind) for kind in kinds.values()],
-        ("results that only the run itself reads are not kept, as where no backward needs them",),
+        _NOTES,
     )
 
 

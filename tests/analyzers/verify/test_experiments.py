@@ -19,6 +19,9 @@ from neuron_explorer.trace import Trace
 torch = pytest.importorskip("torch")
 
 from neuron_explorer.analyzers.verify import machine, registry  # noqa: E402  only where torch is
+from neuron_explorer.analyzers.verify.experiments import aligned_matmul  # noqa: E402
+from neuron_explorer.analyzers.verify.plans import Case  # noqa: E402
+from neuron_explorer.analyzers.verify.recorded import Slot  # noqa: E402
 from neuron_explorer.analyzers.verify.runner import Options, verify_one  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -62,6 +65,11 @@ def _listed(result: Mapping[str, object], name: str) -> list[dict[str, Any]]:
     found = result[name]
     assert isinstance(found, list)
     return found
+
+
+def _slot(described: Any) -> Slot:
+    dtype, shape, strides = described
+    return Slot(dtype, tuple(shape), tuple(strides))
 
 
 def test_every_experiment_and_reason_belongs_to_an_analyzer() -> None:
@@ -205,6 +213,78 @@ def test_a_convolution_is_compared_with_one_without_bias(opened: Any) -> None:
         result = verify_one(trace, _finding("convolution_bias_before_norm", [0]), QUICK)
     assert result["after"] == "bias=False"
     assert result["claim_of_ns"] == 2 * 900_000
+
+
+def softmax_in_three_ops() -> list[Row]:
+    whole, column = tensor(256, 512), tensor(256, 1)
+    dims: tuple[str, list[int], str] = (LIST, [], "[-1]")
+    kept: dict[str, object] = {"output_shapes": [[256, 512]], "family": "elementwise"}
+    summed: dict[str, object] = {"output_shapes": [[256, 1]], "family": "reduction"}
+    return [
+        recorded("exp", [whole], 0, **kept),
+        recorded("sum", [whole, dims, scalar("True"), ("", [], "")], 1_000_000, **summed),
+        recorded("div", [whole, column], 2_000_000, **kept),
+    ]
+
+
+def test_what_is_written_out_is_compared_with_the_op_that_pytorch_has(opened: Any) -> None:
+    with opened(softmax_in_three_ops()) as trace:
+        (finding,) = run(trace, only=["handwritten_fused_ops"]).findings
+        result = verify_one(trace, finding, SURE)
+    assert (result["before"], result["after"]) == ("as written", "one softmax")
+    (trial,) = _listed(result, "trials")
+    assert trial["what"] == "exp [256,512], sum [256,512], div [256,512]"
+    assert result["claim_of_ns"] == trial["recorded_ns"] == 3 * 900_000
+    assert _gain(result) > 0  # one pass and one dispatch instead of three
+
+
+def test_a_pattern_that_no_op_covers_is_refused(opened: Any) -> None:
+    finding = _finding("handwritten_fused_ops", [0], evidence={"pattern": "rotary_embedding"})
+    with opened(softmax_in_three_ops()) as trace:
+        result = verify_one(trace, finding, QUICK)
+    assert _verdict(result)[1] == "PyTorch has no one op for rotary embedding"
+
+
+def test_many_small_tensors_are_compared_with_one_call_of_the_list(opened: Any) -> None:
+    rows = [
+        recorded("mul_", [tensor(16), scalar("0.5")], n * 1_000_000, output_shapes=[[16]])
+        for n in range(64)
+    ]
+    evidence = {"runs": 2, "taken_ns": 70_000_000}
+    with opened(rows) as trace:
+        finding = _finding("many_small_tensors", range(64), evidence=evidence)
+        result = verify_one(trace, finding, SURE)
+    (trial,) = _listed(result, "trials")
+    assert (trial["what"], trial["occurrences"]) == ("32 x mul_ [16]", 2)
+    assert result["claim_of_ns"] == 70_000_000
+    assert _gain(result) > 0.3  # 1 call instead of 32
+
+
+def test_an_op_without_a_form_for_lists_is_refused(opened: Any) -> None:
+    rows = [recorded("softplus", [tensor(16), scalar("1"), scalar("20")], 0)]
+    with opened(rows) as trace:
+        result = verify_one(trace, _finding("many_small_tensors", [0]), QUICK)
+    assert _verdict(result)[1] == "torch has no form of aten::softplus that takes a list of tensors"
+
+
+def test_odd_sizes_are_compared_with_sizes_rounded_up(opened: Any) -> None:
+    half = "c10::BFloat16"
+    slots = [tensor(16, 33, dtype=half), tensor(33, 50, dtype=half, strides=[1, 33])]
+    with opened([recorded("mm", slots, 0)]) as trace:
+        result = verify_one(trace, _finding("misaligned_matmul", [0]), QUICK)
+    assert result["why"] is None
+    assert result["after"] == "sizes rounded up to 8"
+    assert aligned_matmul._padded(_slot(slots[1])) == _slot(
+        tensor(40, 56, dtype=half, strides=[1, 40])
+    )
+
+
+def test_a_module_is_replayed_by_its_runs_of_ops(opened: Any) -> None:
+    with opened(two_runs()) as trace:
+        case = Case(trace, _finding("uncompiled_module", range(7)), torch.device("cpu"))
+        plan = registry.planner("uncompiled_module")(case)
+    (setup,) = plan.setups
+    assert (setup.occurrences, setup.recorded_ns) == (2, 6 * 900_000)
 
 
 def test_pinned_copies_need_cuda_and_others_say_why_they_cannot(opened: Any) -> None:
