@@ -113,33 +113,39 @@ def link_graphs(
     at_work = events.roles(*_COMPILING)
     outer = nearest(parent, at_work)
     ids = Interner()
+    calls = events.named(lambda name: bool(_CALL.match(name))) & events.roles("framework/")
     found = GraphLinks(
-        graph=_graph_ids(events, parent, forward, ids),
+        graph=_graph_ids(events, parent, forward, ids, unnamed=bool(calls.any())),
         ids=[],
         compiling=at_work | (outer >= 0),
         compile_ns=_inner_times(events, parent, at_work, outer),
     )
-    calls = events.named(lambda name: bool(_CALL.match(name))) & events.roles("framework/")
     if calls.any():
         _name_graphs(events, parent, calls, known, found.graph, ids)
     found.ids = ids.texts
     if calls.any():
         _read_calls(events, parent, giver, calls, _Finder(events, forward, known, found, owners))
     work = np.flatnonzero(events.roles("hardware/") & (giver >= 0))
-    # a device's own word for its graph counts
-    unnamed = work[found.graph[work] == NULL]
-    found.graph[unnamed] = found.graph[giver[unnamed]]
+    if ids.texts:
+        # a device's own word for its graph counts
+        unnamed = work[found.graph[work] == NULL]
+        found.graph[unnamed] = found.graph[giver[unnamed]]
     found.compiling[work] = found.compiling[giver[work]]
     return found
 
 
-def _graph_ids(events: Events, parent: Rows, forward: Rows | None, ids: Interner) -> Codes:
+def _graph_ids(
+    events: Events, parent: Rows, forward: Rows | None, ids: Interner, *, unnamed: bool
+) -> Codes:
+    """Graph of each row by what is recorded; `unnamed`: calls may tell of more graphs."""
     by_name = np.full(len(events.names.name) + 1, NULL, np.int32)
     noted = np.zeros(len(by_name), np.bool_)
     for code, text in enumerate(events.names.name.texts):
         if said := _REGION.match(text) or _COMPILE_ID.search(text):
             by_name[code] = ids.code(said[1])
             noted[code] = said.re is _COMPILE_ID
+    if not (ids.texts or unnamed or len(events.recorded["graph_id"].rows)):
+        return np.broadcast_to(np.int32(NULL), len(events))  # of any length, in four bytes
     own = by_name[events.name]
     # what torch says of a stage stands in an annotation inside of it
     notes = np.flatnonzero(noted[events.name] & (parent >= 0))
@@ -158,8 +164,10 @@ def _graph_ids(events: Events, parent: Rows, forward: Rows | None, ids: Interner
 
 def _inner_times(events: Events, parent: Rows, at_work: Bools, outer: Rows) -> Ints:
     """Time of the compilations inside of each row around them."""
-    found = np.full(len(events), UNKNOWN, np.int64)
     rows = np.flatnonzero(at_work & (outer < 0) & (events.duration != UNKNOWN))
+    if not len(rows):
+        return np.broadcast_to(np.int64(UNKNOWN), len(events))  # of any length, in eight bytes
+    found = np.full(len(events), UNKNOWN, np.int64)
     rows = rows[np.lexsort((events.start[rows], events.track[rows]))]
     track, reached = NONE, 0
     for row, end in zip(rows.tolist(), events.end(rows).tolist(), strict=True):

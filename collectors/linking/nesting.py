@@ -196,6 +196,8 @@ def _to_rows(places: Rows, rows: Rows) -> Rows:
 
 def nearest(parent: Rows, wanted: Bools, *, include_self: bool = False) -> Rows:
     """Nearest ancestor (or the row itself) that is `wanted`; NONE where there is none."""
+    if not wanted.any():
+        return np.full_like(parent, NONE)
     # every wanted row points at itself, every other one up; pointers double until they rest
     jump = parent.copy()
     marked = np.flatnonzero(wanted)
@@ -212,5 +214,6 @@ def nearest(parent: Rows, wanted: Bools, *, include_self: bool = False) -> Rows:
         _settle(moving.astype(np.int32), follow)
     if include_self:
         return jump
-    above: Rows = np.where(parent >= 0, jump[parent], NONE)
+    above: Rows = jump[parent]
+    np.copyto(above, NONE, where=parent < 0)
     return above
