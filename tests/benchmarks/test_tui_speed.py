@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -60,7 +61,11 @@ def large(traces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_paints_and_memory(large: Path) -> None:
     """In a process of its own, so that its memory is that of the terminal interface."""
     done = subprocess.run(
-        [sys.executable, __file__, str(large)], capture_output=True, text=True, check=True
+        [sys.executable, __file__, str(large)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
     found = json.loads(done.stdout)
     print(json.dumps(found, indent=2))  # noqa: T201
