@@ -25,8 +25,9 @@ class Outputs:
     """Paths of one session, given out one a window.
 
     `trace.parquet` names the first window, `trace.window=001.parquet` the next. A folder
-    holds `window=000.parquet`, .... With several ranks the name stands for a folder of
-    `rank=0.parquet`, ... (and `rank=0.window=001.parquet`, ...).
+    holds `window=000.parquet`, ..., and a session goes on behind those of earlier ones. With
+    several ranks the name stands for a folder of `rank=0.parquet`, ... (and
+    `rank=0.window=001.parquet`, ...).
     """
 
     output: Path
@@ -37,7 +38,8 @@ class Outputs:
 
     def next(self) -> Path:
         """Path of the window that has just ended."""
-        number, self._given = self._given, self._given + 1
+        number = self._number()
+        self._given = number + 1
         window = f"window={number:03d}"
         if os.getpid() != self._process:
             # a forked child that records for itself: the plain names are the parent's
@@ -48,6 +50,15 @@ class Outputs:
         if not self._is_file:
             return self.folder / (window + SUFFIX)
         return self.output.with_suffix(f".{window}{SUFFIX}") if number else self.output
+
+    def _number(self) -> int:
+        number = self._given
+        if self._is_file or self.rank is not None or os.getpid() != self._process:
+            return number
+        # whoever names a folder wants what lies there kept: one session an epoch, for example
+        while (self.folder / f"window={number:03d}{SUFFIX}").exists():
+            number += 1
+        return number
 
     @property
     def _is_file(self) -> bool:

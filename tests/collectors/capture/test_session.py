@@ -126,6 +126,14 @@ def test_a_folder_holds_one_file_a_window() -> None:
     assert session.paths == [Path("runs/window=000.parquet")]
 
 
+def test_a_later_session_leaves_the_windows_of_the_folder_as_they_are() -> None:
+    for number in range(3):
+        with profile(output="runs", source="off") as session:
+            torch.ones(number + 1)
+        assert session.paths == [Path(f"runs/window={number:03d}.parquet")]
+    assert len(list(Path("runs").iterdir())) == 3
+
+
 def test_ranks_never_share_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("RANK", "2")
