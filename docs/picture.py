@@ -47,9 +47,7 @@ def draw(trace: Path, options: Sequence[str]) -> None:
     """Write the picture."""
     console = Console(record=True, width=WIDTH, file=io.StringIO())
     command = " ".join(["neuron-explorer analyze", trace.name, *options])
-    # up to the findings' end: why the other analyzers do not apply fills another page
-    findings, _, _ = page(trace, options).partition("not applicable")
-    console.print(Text.assemble(("$ ", "dim"), command), Text.from_ansi(findings))
+    console.print(Text.assemble(("$ ", "dim"), command), Text.from_ansi(page(trace, options)))
     svg = console.export_svg(title="neuron-explorer", theme=MONOKAI, unique_id="analyze")
     PICTURE.write_text(plain_svg(svg), encoding="utf-8", newline="\n")
 

@@ -27,6 +27,7 @@ from neuron_explorer.reports.verdicts import verdict_line
 INDENT = 5
 NARROW = 60
 MOST_DEVICES = 8
+MOST_REASONS = 3
 
 
 def findings_text(judgement: Judgement, page: console.Page) -> str:
@@ -172,10 +173,18 @@ def _facts(finding: Finding, width: int) -> Text:
 
 
 def _not_applicable(judgement: Judgement) -> Iterator[RenderableType]:
-    if not judgement.not_applicable:
+    reasons = judgement.not_applicable_by_reason()
+    if not reasons:
+        return
+    if judgement.limit is not None and len(reasons) > MOST_REASONS:
+        # a page of them would push the findings off a terminal, which shows the end first
+        skipped = len(judgement.not_applicable)
+        known = skipped + len(judgement.report.ran)
+        said = f"{skipped} of {known} analyzers: --limit 0 says why"
+        yield layout.hanging(Text("not applicable  ", "dim"), Text(f"{said}\n", "dim"))
         return
     yield Text("not applicable", style="dim")
-    for reason, names in judgement.not_applicable_by_reason().items():
+    for reason, names in reasons.items():
         said = layout.text(f"{', '.join(names)}: {reason}", "dim")
         yield layout.hanging(Text("  "), said)
     yield Text("")
