@@ -180,8 +180,8 @@ def _not_applicable(judgement: Judgement) -> Iterator[RenderableType]:
         # a page of them would push the findings off a terminal, which shows the end first
         skipped = len(judgement.not_applicable)
         known = skipped + len(judgement.report.ran)
-        said = f"{skipped} of {known} analyzers: --limit 0 says why"
-        yield layout.hanging(Text("not applicable  ", "dim"), Text(f"{said}\n", "dim"))
+        count = Text(f"{skipped} of {known} analyzers: --limit 0 says why\n", "dim")
+        yield layout.hanging(Text("not applicable  ", "dim"), count)
         return
     yield Text("not applicable", style="dim")
     for reason, names in reasons.items():
