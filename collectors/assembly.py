@@ -60,10 +60,12 @@ def assemble(gathered: Gathered) -> TraceRows:
         [replace(g, since_ns=g.since_ns - gathered.base_ns) for g in gathered.compiled_graphs],
     )
     give_back()
+    costs = attribute(events, links, gathered.reported)
+    give_back()
     return TraceRows(
         events=events,
         links=links,
-        costs=attribute(events, links, gathered.reported),
+        costs=costs,
         tracks=gathered.tracks,
         places=gathered.places,
         spool=gathered.buffer.spool,

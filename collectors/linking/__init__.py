@@ -118,6 +118,7 @@ def link(
     forward = _forward(parent, *pairs)
     again = recomputed(events, parent)
     sources = _sources(events, parent, (forward, launch, op), again, owners)
+    give_back()
     np.copyto(self_ns, UNKNOWN, where=~nested)
     giver = np.where(launch >= 0, launch, op)
     work = np.flatnonzero(events.roles("hardware/", HOST_COLLECTIVE) & (giver >= 0))
@@ -130,6 +131,8 @@ def link(
     for column in (step, phase, in_region, again):
         column[work] = column[giver[work]]
     _settle_forwards(events, forward, op, again)
+    del giver, work
+    give_back()
     return Links(
         parent=parent,
         launch=launch,
