@@ -36,7 +36,7 @@
 -- doc = "Functions with less of the recorded time are left out: a recording adds as much (0 to 1)."
 --
 -- [params.warning_share]
--- default = 0.2
+-- default = 0.1
 -- doc = "A function that takes this share of most steps is a warning, else info."
 --
 -- [params.recorded_line_ns]

@@ -100,7 +100,7 @@ def test_all_analyzers_on_the_result(file: Path) -> None:
         f"\nall analyzers: {seconds:.2f} s beside a json.load of {min(baseline):.2f} s,"
         f" peak {peak:.0f} MiB\n"
     )
-    assert seconds <= 3
+    assert seconds <= 2
     assert peak <= 600
 
 
