@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import threading
 import time
@@ -16,6 +17,7 @@ from jobs import files, run_job  # noqa: E402
 from neuron_explorer.collectors.capture.growth import Growth, available_bytes  # noqa: E402
 from neuron_explorer.collectors.capture.recording import Phase  # noqa: E402
 from neuron_explorer.collectors.capture.session import profile  # noqa: E402
+from neuron_explorer.collectors.memory import give_back  # noqa: E402
 from neuron_explorer.errors import OutputError  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -81,6 +83,13 @@ print("job done", session.paths)
     assert files(tmp_path) == []
 
 
+def fresh_memory(size: int) -> mmap.mmap:
+    """Pages that the process did not have: malloc may give what an earlier test has freed."""
+    pages = mmap.mmap(-1, size)
+    pages.write(bytes(size))
+    return pages
+
+
 def steps(session: profile) -> None:
     """Five steps; the process grows in the third."""
     kept = []
@@ -88,7 +97,7 @@ def steps(session: profile) -> None:
         for step in range(5):
             torch.full((2,), float(step))
             if step == 2:
-                kept.append(bytearray(128 << 20))
+                kept.append(fresh_memory(128 << 20))
             session.step()
 
 
@@ -112,6 +121,7 @@ def many_ops(session: profile) -> None:
 
 
 def test_growth_is_looked_at_where_no_step_is_called() -> None:
+    give_back()
     session = profile(max_growth=60 << 20)
     with pytest.warns(UserWarning, match="recording ends here"):
         many_ops(session)
@@ -134,7 +144,7 @@ def test_growth_is_looked_at_where_nothing_of_ours_is_called(*, memory: bool) ->
 def grow_until_it_ends(session: profile) -> None:
     x = torch.ones(2)
     with session:
-        kept = bytearray(64 << 20)
+        kept = fresh_memory(64 << 20)
         deadline = time.monotonic() + 60
         while session._phase is Phase.RECORDING and time.monotonic() < deadline:
             x.add_(1)
@@ -157,7 +167,7 @@ def test_growth_is_measured() -> None:
     growth = Growth(10 << 20)
     growth.start()
     assert growth.over() is None
-    held = bytearray(32 << 20)
+    held = fresh_memory(32 << 20)
     assert (growth.over() or 0) > 10 << 20
     assert len(held) > 0
     assert (available_bytes() or 0) > 1 << 20
