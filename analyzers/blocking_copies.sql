@@ -5,7 +5,7 @@
 -- needs = ["hardware", "runtime", "measured"]
 -- acts_on = "exposed"
 -- message = """
--- {copies:count} copies[[ of {bytes:bytes}]] from pageable memory[[ at {bytes_per_s:rate}]]: \
+-- {copies:count copy}[[ of {bytes:bytes}]] from pageable memory[[ at {bytes_per_s:rate}]]: \
 -- {device_time_ns:ns}, {exposed_ns:ns} of it while no kernel ran. The host stood in the calls \
 -- for {host_ns:ns}."""
 -- advice = """

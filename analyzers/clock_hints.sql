@@ -5,7 +5,7 @@
 -- needs = ["hardware", "measured"]
 -- acts_on = "device"
 -- message = """
--- {kernels:count} launches of {groups:count} kernels on {device} that compute the same: the last \
+-- {kernels:count launch} of {groups:count kernel} on {device} that compute the same: the last \
 -- quarter of each takes {slower_share:share} more time than the first ({device_time_ns:ns} in \
 -- all; {slower_groups:count} of the {groups:count} are slower).[[ {say_top}.]]"""
 -- advice = """

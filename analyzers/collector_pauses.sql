@@ -4,7 +4,7 @@
 -- severity = "warning"
 -- needs = ["collector", "measured"]
 -- message = """
--- {pauses:count} collections, {full_pauses:count} of them full ones, stopped Python for \
+-- {pauses:count collection}, {full_pauses:count} of them full ones, stopped Python for \
 -- {pause_ns:ns}, {pause_share:share} of {say_span}; the longest took {longest_ns:ns}.[[ The \
 -- device stood still during {idle_ns:ns} of it.]]"""
 -- advice = "{fix}"

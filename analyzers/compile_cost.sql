@@ -4,7 +4,7 @@
 -- severity = "info"
 -- needs = ["compile_times", "measured"]
 -- message = """
--- {compilations:count} compilations of {name}[[ in {steps:count} steps]]: {compile_ns:ns}, \
+-- {compilations:count compilation} of {name}[[ in {steps:count step}]]: {compile_ns:ns}, \
 -- {compile_share:share} of the recorded time[[, of which {inductor_ns:ns} in Inductor]][[; {cold} \
 -- without a warm cache]].{say_again}"""
 -- advice = "{fix}"

@@ -1,12 +1,12 @@
 -- +++
--- title = "{say_unit} as {say_graphs} instead of {programs:count} programs"
+-- title = "{say_unit} as {say_graphs} instead of {programs:count program}"
 -- question = "What would compiling the eager programs of a dry run buy?"
 -- severity = "warning"
 -- needs = ["modelled"]
 -- message = """
--- {say_unit}: {programs:count} eager programs {per}, modelled {eager_ns:ns}, {launch_share:share} \
+-- {say_unit}: {programs:count eager program} {per}, modelled {eager_ns:ns}, {launch_share:share} \
 -- launch-bound and {memory_share:share} HBM-bound; as {say_graphs} {one_low_ns:ns} to \
--- {one_high_ns:ns}, because {saved_launches:count} launches ({saved_launch_ns:ns}) go and up to \
+-- {one_high_ns:ns}, because {saved_launches:count launch} ({saved_launch_ns:ns}) go and up to \
 -- {inside_bytes:bytes} of intermediates stay on the chip; what remains is {remains_share:share} \
 -- {say_remains}, with {outside_bytes:bytes} through HBM."""
 -- advice = "{fix}"

@@ -5,7 +5,7 @@
 -- needs = ["measured", "work", "shapes", "cost"]
 -- acts_on = "device"
 -- message = """
--- In {say_runs} of up to {longest_run:count} eager ops[[ at {line_range}]] \
+-- In {say_runs} of up to {longest_run:count eager op}[[ at {line_range}]] \
 -- ({device_time_ns:ns}), {bytes_saved:bytes}[[ of {bytes:bytes}]] could be spared: \
 -- {say_waste}. Fused, {launches_saved:count} of {launches:count} {say_launches} go as well[[, and \
 -- with them {idle_between_ns:ns} {say_idle}]]. [[{say_slowed}]] [[In their range {graph_breaks} \

@@ -4,7 +4,7 @@
 -- severity = "info"
 -- needs = ["framework", "shapes", "measured"]
 -- message = """
--- {calls:count} convolutions with a bias of {channels:count} channels are followed directly by a \
+-- {calls:count convolution} with a bias of {channels:count channel} are followed directly by a \
 -- batch norm, which subtracts the mean of each channel.[[ The bias alone took {bias_ns:ns}.]]"""
 -- advice = """
 -- Build the convolution with bias=False: the batch norm has a bias of its own. For inference, \

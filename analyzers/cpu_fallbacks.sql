@@ -4,7 +4,7 @@
 -- severity = "warning"
 -- needs = ["privateuse"]
 -- message = """
--- {op_name} fell back to the CPU: {count:count} calls[[, {copied_bytes:bytes} copied to the \
+-- {op_name} fell back to the CPU: {count:count call}[[, {copied_bytes:bytes} copied to the \
 -- host and back]][[, {duration_ns:ns} on the host]]. Every input is copied out, the op waits for \
 -- all that the device was given before, and its result is copied in; inside torch.compile it \
 -- breaks the graph."""

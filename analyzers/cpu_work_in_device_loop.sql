@@ -4,7 +4,7 @@
 -- severity = "warning"
 -- needs = ["hardware", "runtime", "framework", "shapes", "measured"]
 -- message = """
--- {op_names}[[ on {shape}]] ran on the CPU {calls:count} times[[ in {steps:count} steps]]: \
+-- {op_names}[[ on {shape}]] ran on the CPU {calls:count time}[[ in {steps:count step}]]: \
 -- {host_ns:ns}, in which no work was launched from this thread; the device stood still for \
 -- {idle_ns:ns} of its time."""
 -- advice = """

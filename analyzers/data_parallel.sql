@@ -4,7 +4,7 @@
 -- severity = "warning"
 -- needs = ["data_parallel", "measured"]
 -- message = """
--- nn.DataParallel spreads {forwards:count} forwards over several devices from one process[[ \
+-- nn.DataParallel spreads {forwards:count forward} over several devices from one process[[ \
 -- (steps: {steps:count})]]: {copy_ns:ns} of the host go into copying the model, scattering, \
 -- gathering and adding up gradients, {host_share:share} of {span_ns:ns}.[[ Copies between devices \
 -- take {device_time_ns:ns}.]]"""

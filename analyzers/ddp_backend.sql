@@ -4,7 +4,7 @@
 -- severity = "warning"
 -- needs = ["hardware", "collectives", "measured"]
 -- message = """
--- {events:count} times {collective}[[ of {bytes:bytes} in all]] by gloo on threads of the host: \
+-- {events:count time} {collective}[[ of {bytes:bytes} in all]] by gloo on threads of the host: \
 -- {host_ns:ns}, {host_share:share} of {device}'s span. It stood still for {idle_ns:ns} of that."""
 -- advice = """
 -- Initialise the group with the device's own backend: init_process_group("nccl") on CUDA and ROCm \

@@ -4,15 +4,15 @@
 -- severity = "info"
 -- needs = ["modelled"]
 -- message = """
--- On {chip}[[, eager: {submissions:count} NEFF submissions {per}, modelled {modelled_ns:ns}, \
+-- On {chip}[[, eager: {submissions:count NEFF submission} {per}, modelled {modelled_ns:ns}, \
 -- {memory_share:share} of it HBM-bound and {launch_share:share} launch-bound]]\
--- [[, {fallbacks:count} CPU fallbacks at {say_fallbacks}]]\
--- [[, {recompilations:count} recompilations from changing {say_changes}]]\
--- [[; compiled: {graphs:count} graphs in {graph_submissions:count} submissions {per}, modelled \
+-- [[, {fallbacks:count CPU fallback} at {say_fallbacks}]]\
+-- [[, {recompilations:count recompilation} from changing {say_changes}]]\
+-- [[; compiled: {graphs:count graph} in {graph_submissions:count submission} {per}, modelled \
 -- {compiled_ns:ns}, because each is launched once and only {compiled_bytes:bytes} go through \
 -- HBM: {compiled_share:share} is {say_compiled}]]\
--- [[; the eager programs compiled, estimated: {would_graphs:count} graphs, {would_low_ns:ns} to \
--- {would_high_ns:ns} modelled, because {saved_launches:count} launches go and up to \
+-- [[; the eager programs compiled, estimated: {would_graphs:count graph}, {would_low_ns:ns} to \
+-- {would_high_ns:ns} modelled, because {saved_launches:count launch} go and up to \
 -- {inside_bytes:bytes} of intermediates stay on the chip, and {remains_share:share} of what \
 -- remains is {say_remains}]][[; {collective_ns:ns} of collectives {per}, {exposed_ns:ns} of it \
 -- while no program runs]]."""

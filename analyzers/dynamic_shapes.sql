@@ -1,11 +1,11 @@
 -- +++
--- title = "Shapes change from step to step: {shapes:count} in {steps:count} steps"
+-- title = "Shapes change from step to step: {shapes:count} in {steps:count step}"
 -- question = "Where do shapes change over the steps, so that a static-shape device recompiles?"
 -- severity = "info"
 -- needs = ["framework", "shapes", "steps"]
 -- message = """
--- {op_name} is the first op whose input changes: {shapes:count} different shapes in \
--- {steps:count} steps, such as {examples}. {calls:count} op calls at {lines:count} places take \
+-- {op_name} is the first op whose input changes: {shapes:count different shape} in \
+-- {steps:count step}, such as {examples}. {calls:count op call} at {lines:count place} take \
 -- changing shapes."""
 -- advice = "{fix}"
 -- key = ["rank", "source_file", "source_line", "anonymous_op"]

@@ -5,7 +5,7 @@
 -- needs = ["collectives", "work", "measured"]
 -- acts_on = "exposed"
 -- message = """
--- {events:count} times {collective}[[ of {bytes:bytes} in all]]: {device_time_ns:ns}, of which \
+-- {events:count time} {collective}[[ of {bytes:bytes} in all]]: {device_time_ns:ns}, of which \
 -- {exposed_ns:ns} while no compute of this rank ran, {exposed_share:share} of {device}'s span."""
 -- advice = "{fix}"
 -- key = ["rank", "device", "source_file", "source_line", "collective", "phase"]

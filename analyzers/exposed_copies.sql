@@ -5,7 +5,7 @@
 -- needs = ["copies", "measured"]
 -- acts_on = "exposed"
 -- message = """
--- {copies:count} copies {direction}[[ of {bytes:bytes} in all]][[ at {bytes_per_s:rate}]]: \
+-- {copies:count copy} {direction}[[ of {bytes:bytes} in all]][[ at {bytes_per_s:rate}]]: \
 -- {device_time_ns:ns}, of which {exposed_ns:ns} while nothing computed on {device}, \
 -- {exposed_share:share} of its span."""
 -- advice = "{fix}"

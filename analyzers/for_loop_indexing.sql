@@ -1,10 +1,10 @@
 -- +++
--- title = "A loop takes a tensor apart: {steps_of_loop:count} times {index_name} of {shape}"
+-- title = "A loop takes a tensor apart: {steps_of_loop:count time} {index_name} of {shape}"
 -- question = "Which lines index one tensor again and again in a Python loop?"
 -- severity = "warning"
 -- needs = ["work", "shapes", "measured"]
 -- message = """
--- Loops: {loops:count}, the longest of {steps_of_loop:count} turns. They index a tensor of \
+-- Loops: {loops:count}, the longest of {steps_of_loop:count turn}. They index a tensor of \
 -- {shape} and run {ops_each} small ops on each part ({op_names}): {device_time_ns:ns} of work, \
 -- {host_ns:ns} on the host."""
 -- advice = """

@@ -4,7 +4,7 @@
 -- severity = "info"
 -- needs = ["hardware", "runtime", "measured"]
 -- message = """
--- {launches:count} launch calls took {launch_ns:ns} ({typical_ns:ns} is typical) while {device} \
+-- {launches:count launch call} took {launch_ns:ns} ({typical_ns:ns} is typical) while {device} \
 -- was busy and still {behind_ns:ns} behind. That is the device's pace, not the host's: \
 -- {host_share:share} of the span went into waiting for room.[[ Most of it at {say_where}.]]"""
 -- advice = """

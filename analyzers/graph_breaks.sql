@@ -4,8 +4,8 @@
 -- severity = "warning"
 -- needs = ["breaks"]
 -- message = """
--- {breaks:count} graph breaks at this line: {reason}.[[ What follows was compiled apart \
--- {resumed:count} times, which took {compile_ns:ns}.]]"""
+-- {breaks:count graph break} at this line: {reason}.[[ What follows was compiled apart \
+-- {resumed:count time}, which took {compile_ns:ns}.]]"""
 -- advice = "{fix}"
 -- key = ["rank", "source_file", "source_line", "cause"]
 -- proof = """

@@ -5,7 +5,7 @@
 -- needs = ["work", "shapes", "measured"]
 -- acts_on = "device"
 -- message = """
--- {calls:count} calls of cat[[ in {steps:count} steps]] each add a little to what the one before \
+-- {calls:count call} of cat[[ in {steps:count step}]] each add a little to what the one before \
 -- made, up to {shape}: {device_time_ns:ns}, of which {old_share:share} copies what was there \
 -- before."""
 -- advice = """

@@ -1,10 +1,10 @@
 -- +++
--- title = "{calls_each:count} ops spell out {say_pattern}: {say_one}"
+-- title = "{calls_each:count op} spell out {say_pattern}: {say_one}"
 -- question = "Which lines spell out what one op does: attention, a norm, softmax, GELU, a loss?"
 -- severity = "warning"
 -- needs = ["work", "shapes", "measured"]
 -- message = """
--- {runs:count} times[[ in {steps:count} steps]], {calls_each:count} ops in a row[[ at \
+-- {runs:count time}[[ in {steps:count step}]], {calls_each:count op} in a row[[ at \
 -- {line_range}]] compute {say_pattern} of {shape}: {forward_ns:ns}[[, and {backward_ns:ns} in the \
 -- backward]], {share:share} of the recorded time."""
 -- advice = "{fix}"

@@ -4,7 +4,7 @@
 -- severity = "warning"
 -- needs = ["input_waits", "measured"]
 -- message = """
--- {waits:count} reads of {loader} took {wait_ns:ns}, {wait_share:share} of {say_span}; the \
+-- {waits:count read} of {loader} took {wait_ns:ns}, {wait_share:share} of {say_span}; the \
 -- longest took {longest_ns:ns}.[[ The device stood still during {idle_ns:ns} of it.]]"""
 -- advice = "{fix}"
 -- key = ["rank", "source_file", "source_line", "loader"]

@@ -5,7 +5,7 @@
 -- needs = ["hardware", "runtime", "measured"]
 -- acts_on = "gaps"
 -- message = """
--- {launches:count} launches[[ (steps: {steps:count})]] of kernels of {mean_kernel_ns:ns} on \
+-- {launches:count launch}[[ (steps: {steps:count})]] of kernels of {mean_kernel_ns:ns} on \
 -- average: the calls alone take the host {launch_ns:ns}, the kernels {device_time_ns:ns}. The \
 -- device stood still {idle_ns:ns} waiting for them ({idle_share:share} of its span)."""
 -- advice = """

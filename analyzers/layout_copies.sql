@@ -5,7 +5,7 @@
 -- needs = ["work", "strides", "measured"]
 -- acts_on = "device"
 -- message = """
--- {copies:count} copies of tensors that are {layouts}[[, such as {shape} with strides \
+-- {copies:count copy} of tensors that are {layouts}[[, such as {shape} with strides \
 -- {strides}]]: {device_time_ns:ns}[[ for {bytes:bytes}]], same values and dtype, other layout."""
 -- advice = "{fix}"
 -- key = ["rank", "device", "source_file", "source_line", "anonymous_op"]

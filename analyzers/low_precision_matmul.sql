@@ -5,7 +5,7 @@
 -- needs = ["work", "shapes", "cost", "measured", "chip"]
 -- acts_on = "device"
 -- message = """
--- {op_names}[[ on {input_shapes}]] in fp32: {events:count} units of work, {device_time_ns:ns}. \
+-- {op_names}[[ on {input_shapes}]] in fp32: {events:count unit} of work, {device_time_ns:ns}. \
 -- {chip} does {target} {peak_ratio}x as fast by {roof}, and they reach {roof_share:share} of \
 -- its fp32 roof.[[ Half precision under autocast would spare up to {half_saving_ns:ns}.]]"""
 -- advice = "{fix}"

@@ -1,10 +1,10 @@
 -- +++
--- title = "The same op on {tensors:count} small tensors, one by one: {op_names}"
+-- title = "The same op on {tensors:count small tensor}, one by one: {op_names}"
 -- question = "Which lines run the same op over many small tensors?"
 -- severity = "warning"
 -- needs = ["work", "shapes", "measured"]
 -- message = """
--- {runs:count} times, {op_names} run up to {tensors:count} times in a row on tensors of \
+-- {runs:count time}, {op_names} run up to {tensors:count time} in a row on tensors of \
 -- {mean_bytes:bytes} on average: {device_time_ns:ns} of work, {host_ns:ns} on the host."""
 -- advice = """
 -- Pass the list to one op: torch._foreach_{op}(tensors, ...) or its like (clip_grad_norm_, \

@@ -4,7 +4,7 @@
 -- severity = "info"
 -- needs = ["addresses", "measured"]
 -- message = """
--- {allocations:count} times {size_bytes:bytes}[[ (steps: {steps:count})]] taken and freed again \
+-- {allocations:count time} {size_bytes:bytes}[[ (steps: {steps:count})]] taken and freed again \
 -- on {device}, at most {alive:count} of them alive at once: {bytes:bytes} in all, where \
 -- {peak_bytes:bytes} is the most that the trace took.[[ Ops there fill it for {op_ns:ns}.]]"""
 -- advice = "{fix}"

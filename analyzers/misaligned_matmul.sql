@@ -5,7 +5,7 @@
 -- acts_on = "device"
 -- needs = ["hardware", "work", "shapes", "measured"]
 -- message = """
--- {calls:count} products of {inputs} in {dtype}: {dims} no multiple of {multiple}, so rows do not \
+-- {calls:count product} of {inputs} in {dtype}: {dims} no multiple of {multiple}, so rows do not \
 -- start on 16 bytes. They take {device_time_ns:ns}[[ and reach {reached:share} of the roof]]\
 -- [[; products of aligned sizes here reach {aligned_share:share}]]."""
 -- advice = """

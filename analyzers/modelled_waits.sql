@@ -4,7 +4,7 @@
 -- severity = "warning"
 -- needs = ["modelled"]
 -- message = """
--- {say_call} makes the host wait: {waits:count} calls[[ (steps: {steps:count})]], modelled \
+-- {say_call} makes the host wait: {waits:count call}[[ (steps: {steps:count})]], modelled \
 -- {wait_ns:ns} in all. What runs next is submitted only after that, and inside torch.compile it \
 -- breaks the graph."""
 -- advice = """

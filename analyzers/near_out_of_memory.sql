@@ -6,7 +6,7 @@
 -- message = """
 -- [[Of {memory_bytes:bytes} the allocator holds {reserved_bytes:bytes} ({memory_share:share}), \
 -- {allocated_bytes:bytes} of it in use at the peak.]] [[{frees:count} {free_name} calls in the \
--- middle of the work, with {mallocs:count} new allocations, stopped the host for {call_ns:ns}.]]"""
+-- middle of the work, with {mallocs:count new allocation}, stopped the host for {call_ns:ns}.]]"""
 -- advice = "{fix}"
 -- key = ["rank", "device", "cause"]
 -- proof = """

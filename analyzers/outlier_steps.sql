@@ -4,7 +4,7 @@
 -- severity = "info"
 -- needs = ["steps_to_compare", "measured"]
 -- message = """
--- {slow_steps:count} of {steps:count} steps ({say_steps}) take {mean_ns:ns} on average, where \
+-- {slow_steps:count} of {steps:count step} ({say_steps}) take {mean_ns:ns} on average, where \
 -- {median_ns:ns} is the median: {extra_ns:ns} more, {share:share} of all steps.[[ {cause_ns:ns} \
 -- of that is {cause_text}.]][[ Most of the difference is {line_name} at {say_line}.]]"""
 -- advice = "{fix}"

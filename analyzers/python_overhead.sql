@@ -4,7 +4,7 @@
 -- severity = "info"
 -- needs = ["framework", "measured"]
 -- message = """
--- {gaps:count} times[[ in {steps:count} steps]], {gap_ns:ns} in all, nothing but Python ran \
+-- {gaps:count time}[[ in {steps:count step}]], {gap_ns:ns} in all, nothing but Python ran \
 -- before an op of {place}: no op, no runtime call, no work on a device. The longest stretch took \
 -- {longest_ns:ns}, before {op_name}[[ at line {longest_line}]].[[ {caveat}]]"""
 -- advice = """

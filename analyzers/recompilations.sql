@@ -1,10 +1,10 @@
 -- +++
--- title = "Changing shapes: compiled again {recompilations:count} times"
+-- title = "Changing shapes: compiled again {recompilations:count time}"
 -- question = "Which lines compile again because shapes change?"
 -- severity = "warning"
 -- needs = ["compiler"]
 -- message = """
--- {recompilations:count} recompilations from changing {say_what}[[ (steps: {steps:count})]], \
+-- {recompilations:count recompilation} from changing {say_what}[[ (steps: {steps:count})]], \
 -- first of {first_name}: {first_shapes}. {say_others}"""
 -- advice = """
 -- Keep the shapes fixed: pad or bucket the batch and the sequence, drop the last incomplete batch \

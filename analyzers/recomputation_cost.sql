@@ -5,7 +5,7 @@
 -- needs = ["recomputation", "work", "measured"]
 -- acts_on = "device"
 -- message = """
--- Checkpointing runs {work_events:count} units of work of the forward again[[ (steps: \
+-- Checkpointing runs {work_events:count unit} of work of the forward again[[ (steps: \
 -- {steps:count})]]: {device_time_ns:ns}, {share:share} of the work on {device}; most of it at \
 -- {say_top}.[[ It holds {bought_bytes:bytes} less from the forward to the backward.]][[ The peak \
 -- is {memory_share:share} of the memory.]]"""

@@ -5,7 +5,7 @@
 -- needs = ["work", "shapes", "modules", "measured"]
 -- acts_on = "device"
 -- message = """
--- {say_what}: {casts:count} casts {say_where}, {device_time_ns:ns}[[ for {bytes:bytes}]]; \
+-- {say_what}: {casts:count cast} {say_where}, {device_time_ns:ns}[[ for {bytes:bytes}]]; \
 -- {repeats:count} of them repeat one of the same module, shape and dtype."""
 -- advice = "{fix}"
 -- key = ["rank", "device", "source_file", "source_line", "place", "what", "target_dtype"]

@@ -5,7 +5,7 @@
 -- needs = ["hardware", "queues", "measured"]
 -- acts_on = "device"
 -- message = """
--- {kernels:count} kernels on {queue} of {device} take {busy_ns:ns}, and only {overlap_ns:ns} of \
+-- {kernels:count kernel} on {queue} of {device} take {busy_ns:ns}, and only {overlap_ns:ns} of \
 -- that ran beside kernels of another queue. {ready_share:share} of them had been launched while \
 -- the work before them still ran."""
 -- advice = "{fix}"

@@ -1,12 +1,12 @@
 -- +++
--- title = "The optimizer updates its {tensors:count} tensors one by one: {optimizer}"
+-- title = "The optimizer updates its {tensors:count tensor} one by one: {optimizer}"
 -- question = "Which optimizer step runs small ops for every parameter?"
 -- severity = "warning"
 -- needs = ["framework", "work", "measured"]
 -- acts_on = "stretch"
 -- message = """
--- {optimizer}: {ops_per_step:count} ops a step, {kinds:count} kinds ({op_names}), up to \
--- {tensors:count} times each. {calls:count} calls took {host_ns:ns} on the host and \
+-- {optimizer}: {ops_per_step:count op} a step, {kinds:count kind} ({op_names}), up to \
+-- {tensors:count time} each. {calls:count call} took {host_ns:ns} on the host and \
 -- {device_time_ns:ns} of work.[[ The device stood still {idle_ns:ns} before it.]]"""
 -- advice = "{fix}"
 -- key = ["rank", "device", "source_file", "source_line", "optimizer"]

@@ -5,9 +5,9 @@
 -- needs = ["work", "shapes", "cost", "chip", "measured"]
 -- acts_on = "device"
 -- message = """
--- {matmuls:count} matmuls with {rows:count} rows (batch times sequence) take {device_time_ns:ns}, \
+-- {matmuls:count matmul} with {rows:count row} (batch times sequence) take {device_time_ns:ns}, \
 -- {work_share:share} of the work on {device}: they read their weight ({weight_bytes:bytes} at \
--- most) and compute little with it. {chip} is as fast up to about {ridge_rows:count} rows in \
+-- most) and compute little with it. {chip} is as fast up to about {ridge_rows:count row} in \
 -- {dtype}."""
 -- advice = """
 -- Put more samples into each call: a larger batch (or batched requests in serving; several \

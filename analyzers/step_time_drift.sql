@@ -4,7 +4,7 @@
 -- severity = "info"
 -- needs = ["steps_to_compare", "measured"]
 -- message = """
--- Over {steps:count} steps a step grows by {growth_ns:ns}, {growth_share:share} of its \
+-- Over {steps:count step} a step grows by {growth_ns:ns}, {growth_share:share} of its \
 -- {median_ns:ns} ({rising_share:share} of all pairs of steps rise).[[ {say_why}.]][[ Most of it \
 -- ({line_growth_ns:ns} a step) is {line_name} at {say_line}.]]"""
 -- advice = "{fix}"

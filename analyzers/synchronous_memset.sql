@@ -4,7 +4,7 @@
 -- severity = "info"
 -- needs = ["hardware", "runtime", "measured"]
 -- message = """
--- {calls:count} calls of {call}[[ on {memory} memory]] return only when the device has written: \
+-- {calls:count call} of {call}[[ on {memory} memory]] return only when the device has written: \
 -- the host stands in them for {wait_ns:ns}; the memsets themselves take {device_time_ns:ns}."""
 -- advice = """
 -- Use the asynchronous form on the current stream (tensor.zero_(), cudaMemsetAsync), or let the \

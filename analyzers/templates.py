@@ -4,6 +4,7 @@
 
     {t:ns}      1.2 ms      {b:bytes}   34 MB       {r:rate}    2.1 TB/s  (bytes per second)
     {s:share}   41 %        {n:count}   12,345      {f:file}    bert/modeling_bert.py
+    {n:count op}   1 op, 12,345 ops
 
 Units are decimal (1 MB = 10^6 bytes) and keep two digits. Unknown (NULL) reads `unknown`.
 `[[ ... ]]` is left out when a column inside it is unknown.
@@ -75,6 +76,12 @@ def _count_text(count: float) -> str:
     return f"{count:,.0f}"
 
 
+def _plural(noun: str) -> str:
+    if noun.endswith("y"):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+
+
 def _rate_text(rate: float) -> str:
     return f"{size_text(rate)}/s"
 
@@ -98,6 +105,11 @@ class _People(Formatter):
             if not isinstance(value, int | float):
                 raise ValueError(f"{value!r} has no unit {format_spec!r}")
             return _UNITS[format_spec](value)
+        unit, _, noun = format_spec.partition(" ")
+        if unit == "count" and noun:
+            if not isinstance(value, int | float):
+                raise ValueError(f"{value!r} has no unit {format_spec!r}")
+            return f"{_count_text(value)} {noun if value == 1 else _plural(noun)}"
         return str(super().format_field(value, format_spec))
 
 

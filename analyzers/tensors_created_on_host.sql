@@ -4,7 +4,7 @@
 -- severity = "info"
 -- needs = ["hardware", "runtime", "framework", "shapes", "measured"]
 -- message = """
--- {copies:count} times[[ in {steps:count} steps]], {op_names} made a tensor of {shape} on the CPU \
+-- {copies:count time}[[ in {steps:count step}]], {op_names} made a tensor of {shape} on the CPU \
 -- and the next call copied it to {device}: {host_ns:ns} on the host, {device_time_ns:ns} on the \
 -- link."""
 -- advice = """

@@ -5,7 +5,7 @@
 -- needs = ["hardware", "runtime", "measured"]
 -- acts_on = "stretch"
 -- message = """
--- {kernels:count} kernels[[ (steps: {steps:count})]] of {mean_kernel_ns:ns} on average, where a \
+-- {kernels:count kernel}[[ (steps: {steps:count})]] of {mean_kernel_ns:ns} on average, where a \
 -- launch call takes {launch_ns:ns}: {device_time_ns:ns} of the device, {span_share:share} of its \
 -- span[[, and {turnaround_ns:ns} between them]]."""
 -- advice = """

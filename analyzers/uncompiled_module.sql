@@ -1,12 +1,12 @@
 -- +++
--- title = "{module_class} runs eagerly: a compiler would fuse {chains:count} runs of small ops"
+-- title = "{module_class} runs eagerly: a compiler would fuse {chains:count run} of small ops"
 -- question = "Which module should be compiled first?"
 -- severity = "info"
 -- needs = ["modules", "work", "shapes", "cost", "measured"]
 -- message = """
--- {modules:count} modules of class {module_class} take {device_time_ns:ns} of work, {share:share} \
--- of the recorded time. {fusable_ns:ns} of it is {ops:count} ops in {chains:count} runs that \
--- torch.compile makes one kernel each; {launches_saved:count} launches go."""
+-- {modules:count module} of class {module_class} take {device_time_ns:ns} of work, {share:share} \
+-- of the recorded time. {fusable_ns:ns} of it is {ops:count op} in {chains:count run} that \
+-- torch.compile makes one kernel each; {launches_saved:count launch} go."""
 -- advice = """
 -- Compile the repeated block, not the whole model: `for m in model.modules(): if isinstance(m, \
 -- {module_class}): m.compile()`; it compiles once for all that share shapes. Add \

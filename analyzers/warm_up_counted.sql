@@ -4,7 +4,7 @@
 -- severity = "info"
 -- needs = ["steps_to_compare", "measured"]
 -- message = """
--- The first {slow_steps:count} of {steps:count} steps take {first_ns:ns} on average, the others \
+-- The first {slow_steps:count} of {steps:count step} take {first_ns:ns} on average, the others \
 -- {median_ns:ns} (median): {extra_ns:ns} of warm-up are {share:share} of the window, and of every \
 -- figure drawn from it.[[ {compile_ns:ns} of that is compilation.]][[ {allocation_ns:ns} is \
 -- taking memory.]][[ Most of it is {line_name} at {say_line}.]]"""

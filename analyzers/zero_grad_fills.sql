@@ -1,10 +1,10 @@
 -- +++
--- title = "zero_grad writes zeros into {tensors:count} gradients"
+-- title = "zero_grad writes zeros into {tensors:count gradient}"
 -- question = "Which zero_grad fills gradients that could be dropped?"
 -- severity = "info"
 -- needs = ["framework", "work", "measured"]
 -- message = """
--- {calls:count} calls of zero_grad(set_to_none=False) fill {tensors:count} gradients each: \
+-- {calls:count call} of zero_grad(set_to_none=False) fill {tensors:count gradient} each: \
 -- {device_time_ns:ns}.[[ Then the backward adds to the zeros: {adds_ns:ns}.]]"""
 -- advice = """
 -- Call zero_grad() with set_to_none=True, its default: the next backward then stores its \

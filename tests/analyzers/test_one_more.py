@@ -1,4 +1,4 @@
-"""One more analyzer is one file and its golden case: the example of the README, dropped in."""
+"""One more analyzer is one file and its golden case: the one the README shows, dropped in."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from builders import kernel, write_trace
 from neuron_explorer.analyzers import analyzers, run
 from neuron_explorer.trace import Trace
 
+EXAMPLE = Path(__file__).with_name("slow_kernels.sql")
 README = Path(__file__).parents[2] / "analyzers" / "README.md"
 
 
 def test_a_file_dropped_into_a_folder_runs_with_its_golden_case(tmp_path: Path) -> None:
-    example = README.read_text(encoding="utf-8").partition("```sql\n")[2].partition("```")[0]
-    (tmp_path / "slow_kernels.sql").write_text(example, encoding="utf-8")
+    (tmp_path / EXAMPLE.name).write_bytes(EXAMPLE.read_bytes())
     golden = tmp_path / "golden"
     golden.mkdir()
     fires = [kernel(0, 3_000_000, name="gemm"), kernel(4_000_000, 10, name="add")]
@@ -33,7 +33,14 @@ def test_a_file_dropped_into_a_folder_runs_with_its_golden_case(tmp_path: Path) 
             assert all(trace.sql(finding.sql).num_rows for finding in report.findings)
 
     (finding,) = found["fires"]
-    assert finding.message == "1 runs of gemm took 3.0 ms."
+    assert finding.message == "1 run of gemm took 3.0 ms."
     assert (finding.device_time_ns, finding.share) == (3_000_000, 1.0)
     assert found["silent"] == []
     assert "slow_kernels" not in analyzers()
+
+
+def test_the_readme_says_how_in_fifteen_lines() -> None:
+    _, _, told = README.read_text(encoding="utf-8").partition("## One more analyzer\n")
+    told = told.partition("\n## ")[0].strip()
+    assert f"tests/analyzers/{EXAMPLE.name}" in told
+    assert len(told.splitlines()) <= 15

@@ -260,6 +260,23 @@ def test_many_small_tensors_are_compared_with_one_call_of_the_list(opened: Any) 
     assert _gain(result) > 0.3  # 1 call instead of 32
 
 
+def test_a_tensor_that_grows_by_cat_is_compared_with_writes_in_place(opened: Any) -> None:
+    parts = [
+        ("TensorList", [[1, 256, n], [1, 256, 1]], [[256 * n, n, 1], [256, 1, 1]])
+        for n in range(500, 509)
+    ]
+    rows = [
+        recorded("cat", [part, scalar("-1")], n * 1_000_000, output_shapes=[[1, 256, 501 + n]])
+        for n, part in enumerate(parts)
+    ]
+    with opened(rows) as trace:
+        result = verify_one(trace, _finding("grown_by_cat", range(9)), SURE)
+    assert result["why"] is None
+    assert [trial["occurrences"] for trial in _listed(result, "trials")] == [3, 3, 3]
+    assert _gain(result) > 0.3  # 256 numbers are written instead of 128,000
+    assert result["covered"] == 1.0
+
+
 def test_an_op_without_a_form_for_lists_is_refused(opened: Any) -> None:
     rows = [recorded("softplus", [tensor(16), scalar("1"), scalar("20")], 0)]
     with opened(rows) as trace:
