@@ -188,24 +188,6 @@ bodies AS (
 ),
 
 -- a node of the backward takes from the end of the one before to its own: the engine's time too
-engine AS (
-    SELECT
-        rank,
-        forward_id,
-        duration_ns
-        + least(
-            $max_gap_ns,
-            greatest(
-                0,
-                start_ns - lag(end_ns, 1, start_ns) OVER (
-                    PARTITION BY rank, pid, tid ORDER BY start_ns ASC
-                )
-            )
-        ) AS node_ns
-    FROM events
-    WHERE kind = 'autograd' AND starts_with(name, 'autograd::engine::evaluate_function')
-),
-
 nodes AS (
     SELECT
         b.rank,
@@ -214,16 +196,17 @@ nodes AS (
         sum(n.node_ns) AS nodes_ns
     FROM (
         SELECT
-            e.rank,
-            e.node_ns,
-            f.start_ns,
-            coalesce(f.tid, -1) AS thread
-        FROM engine AS e
-        INNER JOIN events AS f ON e.rank = f.rank AND e.forward_id = f.event_id
+            *,
+            duration_ns + least($max_gap_ns, gap_ns) AS node_ns,
+            coalesce(forward_tid, -1) AS thread
+        FROM backward_nodes
+        WHERE forward_start_ns IS NOT NULL
     ) AS n
     ASOF INNER JOIN bodies AS b
-        ON n.rank = b.rank AND n.thread = coalesce(b.tid, -1) AND n.start_ns >= b.start_ns
-    WHERE n.start_ns <= b.end_ns
+        ON
+            n.rank = b.rank AND n.thread = coalesce(b.tid, -1)
+            AND n.forward_start_ns >= b.start_ns
+    WHERE n.forward_start_ns <= b.end_ns
     GROUP BY ALL
 ),
 

@@ -231,24 +231,6 @@ loops AS (
 ),
 
 -- a node of the backward takes from the end of the one before to its own: the engine's time too
-engine AS (
-    SELECT
-        rank,
-        forward_id,
-        duration_ns
-        + least(
-            $max_gap_ns,
-            greatest(
-                0,
-                start_ns - lag(end_ns, 1, start_ns) OVER (
-                    PARTITION BY rank, pid, tid ORDER BY start_ns ASC
-                )
-            )
-        ) AS node_ns
-    FROM events
-    WHERE kind = 'autograd' AND starts_with(name, 'autograd::engine::evaluate_function')
-),
-
 nodes AS (
     SELECT
         l.rank,
@@ -260,21 +242,20 @@ nodes AS (
         sum(n.node_ns) AS nodes_ns
     FROM (
         SELECT
-            e.rank,
-            e.node_ns,
-            f.start_ns,
-            coalesce(f.tid, -1) AS thread,
-            coalesce(f.source_file, '') AS file,
-            coalesce(f.source_line, -1) AS line
-        FROM engine AS e
-        INNER JOIN events AS f ON e.rank = f.rank AND e.forward_id = f.event_id
+            *,
+            duration_ns + least($max_gap_ns, gap_ns) AS node_ns,
+            coalesce(forward_tid, -1) AS thread,
+            coalesce(forward_file, '') AS file,
+            coalesce(forward_line, -1) AS line
+        FROM backward_nodes
+        WHERE forward_start_ns IS NOT NULL
     ) AS n
     ASOF INNER JOIN loops AS l
         ON
             n.rank = l.rank AND n.thread = coalesce(l.tid, -1)
             AND n.file = coalesce(l.source_file, '') AND n.line = coalesce(l.source_line, -1)
-            AND n.start_ns >= l.start_ns
-    WHERE n.start_ns <= l.end_ns
+            AND n.forward_start_ns >= l.start_ns
+    WHERE n.forward_start_ns <= l.end_ns
     GROUP BY ALL
 ),
 
