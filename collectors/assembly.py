@@ -17,7 +17,8 @@ from neuron_explorer.collectors.linking.kernels import CompiledGraph
 from neuron_explorer.collectors.linking.nesting import blocks
 from neuron_explorer.collectors.memory import give_back
 from neuron_explorer.collectors.repairs import repair_times
-from neuron_explorer.collectors.rows import TraceRows, Track
+from neuron_explorer.collectors.row_codes import Track
+from neuron_explorer.collectors.rows import TraceRows
 from neuron_explorer.collectors.source_text import source_excerpts
 from neuron_explorer.collectors.writer import TraceWriter
 from neuron_explorer.schema import SCHEMA_VERSION, column_docs

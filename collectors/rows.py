@@ -28,34 +28,14 @@ from neuron_explorer.collectors.events import (
 from neuron_explorer.collectors.interning import NULL, Codes, Column, Interner, dictionary_array
 from neuron_explorer.collectors.linking import LINK_VIA, Links
 from neuron_explorer.collectors.linking.sources import VIAS
-from neuron_explorer.collectors.pricing import SEPARATOR
+from neuron_explorer.collectors.row_codes import (
+    INPUT_COLUMNS,
+    PRICE_TEXTS,
+    RowCodes,
+    Track,
+)
 from neuron_explorer.collectors.writer import ROWS_A_GROUP
 from neuron_explorer.schema import COLUMNS, PHASES, arrow_schema
-
-
-@dataclass
-class Track:
-    """Process and thread of a row, as the trace wrote them and as numbers."""
-
-    pid_raw: str
-    tid_raw: str
-    thread_name: str | None = None
-
-    @property
-    def pid(self) -> int | None:
-        return _integer(self.pid_raw)
-
-    @property
-    def tid(self) -> int | None:
-        return _integer(self.tid_raw)
-
-
-def _integer(text: str) -> int | None:
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()):
-        return None
-    number = int(text)
-    return number if abs(number) < 1 << 63 else None
 
 
 @dataclass
@@ -108,6 +88,10 @@ class TraceRows:
         return None if self.keep is None else np.cumsum(self.keep, dtype=np.int32) - 1
 
     @cached_property
+    def _codes(self) -> RowCodes:
+        return RowCodes(self.events, self.links.sources, self.costs.book, self.tracks)
+
+    @cached_property
     def _hardware(self) -> Bools:
         return self.events.roles("hardware/", "framework/device_annotation")
 
@@ -117,17 +101,19 @@ class TraceRows:
         device, stream = self._placed(part)
         role = events.role[part].astype(np.int32)
         start = events.start[part]
-        texts = self._texts
+        texts = self._codes.texts
         return {
             "event_id": pa.array(self._new_ids(np.arange(part.start, part.stop)), pa.int64()),
             "rank": pa.array(np.full(len(track), self.rank, np.int32)),
-            "pid": _integers(self._pid[track]),
-            "tid": _integers(self._tid[track]),
-            "pid_raw": dictionary_array(self._pid_raw[events.track[part]], texts["pid_raw"]),
-            "tid_raw": dictionary_array(self._tid_raw[events.track[part]], texts["tid_raw"]),
-            "thread_name": dictionary_array(self._thread[events.track[part]], texts["thread"]),
-            "layer": dictionary_array(self._layer[role], texts["layer"]),
-            "kind": dictionary_array(self._kind[role], texts["kind"]),
+            "pid": _integers(self._codes.pid[track]),
+            "tid": _integers(self._codes.tid[track]),
+            "pid_raw": dictionary_array(self._codes.pid_raw[events.track[part]], texts["pid_raw"]),
+            "tid_raw": dictionary_array(self._codes.tid_raw[events.track[part]], texts["tid_raw"]),
+            "thread_name": dictionary_array(
+                self._codes.thread[events.track[part]], texts["thread"]
+            ),
+            "layer": dictionary_array(self._codes.layer[role], texts["layer"]),
+            "kind": dictionary_array(self._codes.kind[role], texts["kind"]),
             "name": dictionary_array(events.name[part], texts["name"]),
             "start_ns": _integers(np.where(start == UNKNOWN, UNKNOWN, start + self.base_ns)),
             "duration_ns": _integers(events.duration[part]),
@@ -160,19 +146,19 @@ class TraceRows:
         }
 
     def _sources(self, part: slice) -> dict[str, Column]:
-        sources, texts = self.links.sources, self._texts
+        sources, texts = self.links.sources, self._codes.texts
         columns: dict[str, Column] = {}
         for whose in ("source", "user"):
-            file, line, function = (c[sources.stack[part]] for c in self._frames[whose])
+            file, line, function = (c[sources.stack[part]] for c in self._codes.frames[whose])
             columns[f"{whose}_file"] = dictionary_array(file, texts["file"])
             columns[f"{whose}_line"] = pa.array(line, pa.int32(), mask=line < 0)
             columns[f"{whose}_function"] = dictionary_array(function, texts["function"])
         return columns | {
             "source_via": dictionary_array(sources.via[part].astype(np.int32), VIAS),
             "stack": dictionary_array(sources.stack[part], texts["stack"]),
-            "module": dictionary_array(self._module[sources.module[part]], texts["module"]),
+            "module": dictionary_array(self._codes.module[sources.module[part]], texts["module"]),
             "module_class": dictionary_array(
-                self._module_class[sources.module[part]], texts["class"]
+                self._codes.module_class[sources.module[part]], texts["class"]
             ),
         }
 
@@ -181,11 +167,13 @@ class TraceRows:
         inputs = np.where(self._hardware[part] & (op >= 0), self.events.inputs[op], inputs)
         price, numbers = self._priced(part)
         columns: dict[str, Column] = {}
-        for place, name in enumerate(_INPUT_COLUMNS):
-            columns[name] = dictionary_array(self._input_parts[place][inputs], self._texts[name])
-        for name, column in _PRICE_TEXTS.items():
-            codes = self._price_texts[name][price]
-            columns[column] = dictionary_array(codes, self._texts[name])
+        for place, name in enumerate(INPUT_COLUMNS):
+            columns[name] = dictionary_array(
+                self._codes.input_parts[place][inputs], self._codes.texts[name]
+            )
+        for name, column in PRICE_TEXTS.items():
+            codes = self._codes.price_texts[name][price]
+            columns[column] = dictionary_array(codes, self._codes.texts[name])
         columns |= {name: _integers(values) for name, values in numbers.items()}
         return columns
 
@@ -196,7 +184,9 @@ class TraceRows:
         low, high = np.searchsorted(costs.rows, (part.start, part.stop))
         rows = costs.rows[low:high] - part.start
         price[rows] = costs.price[low:high]
-        numbers = {name: self._price_numbers[name][price] for name in self._price_numbers}
+        numbers = {
+            name: self._codes.price_numbers[name][price] for name in self._codes.price_numbers
+        }
         shares = {"flops": costs.flops, "read_bytes": costs.read, "write_bytes": costs.write}
         for name, share in shares.items():
             numbers[name][rows] = share[low:high]
@@ -214,7 +204,7 @@ class TraceRows:
     def _spooled(self, spooled: pa.Table) -> dict[str, Column]:
         category = _whole(spooled["category"]).fill_null(NULL).to_numpy()
         columns: dict[str, Column] = {
-            "category": dictionary_array(category, self._texts["category"])
+            "category": dictionary_array(category, self._codes.texts["category"])
         }
         for name in SPOOLED.names[1:]:
             columns[name] = _whole(spooled[name])
@@ -244,7 +234,7 @@ class TraceRows:
         sparse, codes = self.events.recorded[name], np.full(part.stop - part.start, NULL, np.int32)
         low, high = np.searchsorted(sparse.rows, (part.start, part.stop))
         codes[sparse.rows[low:high] - part.start] = sparse.values[low:high]
-        return dictionary_array(codes, self._texts[name])
+        return dictionary_array(codes, self._codes.texts[name])
 
     def _ids(self, rows: npt.NDArray[np.int32]) -> Column:
         return pa.array(self._new_ids(rows), pa.int64(), mask=rows < 0)
@@ -278,126 +268,9 @@ class TraceRows:
             return self.events.names.recorded["queue"].texts[stream - RECORDED_STREAM]
         return f"stream {stream}"
 
-    # Lookup columns below end with one place for code NULL (-1).
-
-    @cached_property
-    def _texts(self) -> dict[str, Column]:
-        names, costs, sources = self.events.names, self.costs, self.links.sources
-        roles = [text.split("/") for text in names.role.texts]
-        frames = [f for stack in sources.stacks for f in (stack.source, stack.user) if f]
-        lists: dict[str, list[str]] = {
-            "name": names.name.texts,
-            "category": names.category.texts,
-            "layer": list(dict.fromkeys(layer for layer, _ in roles)),
-            "kind": list(dict.fromkeys(kind for _, kind in roles)),
-            "file": list(dict.fromkeys(frame.file for frame in frames)),
-            "function": list(dict.fromkeys(frame.function for frame in frames)),
-            "stack": [stack.text for stack in sources.stacks],
-            "module": list(dict.fromkeys(m.name for m in sources.modules)),
-            "class": list(dict.fromkeys(m.cls for m in sources.modules)),
-            "thread": list(dict.fromkeys(t.thread_name for t in self.tracks if t.thread_name)),
-            "pid_raw": list(dict.fromkeys(t.pid_raw for t in self.tracks)),
-            "tid_raw": list(dict.fromkeys(t.tid_raw for t in self.tracks)),
-        }
-        lists |= {name: names.recorded[name].texts for name in ("reason", "queue_kind")}
-        for name in _PRICE_TEXTS:
-            values = (getattr(cost, name) for cost in costs.book.prices)
-            lists[name] = list(dict.fromkeys(value for value in values if value))
-        parts = [text.split(SEPARATOR) for text in names.inputs.texts]
-        for place, name in enumerate(_INPUT_COLUMNS):
-            lists[name] = list(dict.fromkeys(part[place] for part in parts if part[place]))
-        return {name: pa.array(texts, pa.string()) for name, texts in lists.items()}
-
-    def _codes(self, kind: str, values: list[str | None]) -> Codes:
-        place = {text: code for code, text in enumerate(self._texts[kind].to_pylist())}
-        codes = [NULL if value is None else place.get(value, NULL) for value in values]
-        return np.array([*codes, NULL], np.int32)
-
-    @cached_property
-    def _input_parts(self) -> list[Codes]:
-        parts = [text.split(SEPARATOR) for text in self.events.names.inputs.texts]
-        return [
-            self._codes(name, [part[place] for part in parts])
-            for place, name in enumerate(_INPUT_COLUMNS)
-        ]
-
-    @cached_property
-    def _price_texts(self) -> dict[str, Codes]:
-        prices = self.costs.book.prices
-        return {n: self._codes(n, [getattr(cost, n) for cost in prices]) for n in _PRICE_TEXTS}
-
-    @cached_property
-    def _price_numbers(self) -> dict[str, Ints]:
-        book = self.costs.book
-        return {name: book.column(name) for name in ("flops", "read_bytes", "write_bytes")}
-
-    @cached_property
-    def _layer(self) -> Codes:
-        return self._codes("layer", [t.split("/")[0] for t in self.events.names.role.texts])
-
-    @cached_property
-    def _kind(self) -> Codes:
-        return self._codes("kind", [t.split("/")[1] for t in self.events.names.role.texts])
-
-    @cached_property
-    def _pid(self) -> Ints:
-        return _lookup([track.pid for track in self.tracks])
-
-    @cached_property
-    def _tid(self) -> Ints:
-        return _lookup([track.tid for track in self.tracks])
-
-    @cached_property
-    def _pid_raw(self) -> Codes:
-        return self._codes("pid_raw", [t.pid_raw if t.pid is None else None for t in self.tracks])
-
-    @cached_property
-    def _tid_raw(self) -> Codes:
-        return self._codes("tid_raw", [t.tid_raw if t.tid is None else None for t in self.tracks])
-
-    @cached_property
-    def _thread(self) -> Codes:
-        return self._codes("thread", [track.thread_name for track in self.tracks])
-
-    @cached_property
-    def _frames(self) -> dict[str, tuple[Codes, Codes, Codes]]:
-        """File, line and function of each stack's source and user frame."""
-        found = {}
-        for whose in ("source", "user"):
-            frames = [getattr(stack, whose) for stack in self.links.sources.stacks]
-            lines = [*(frame.line if frame else NULL for frame in frames), NULL]
-            found[whose] = (
-                self._codes("file", [frame and frame.file for frame in frames]),
-                np.array(lines, np.int32),
-                self._codes("function", [frame and frame.function for frame in frames]),
-            )
-        return found
-
-    @cached_property
-    def _module(self) -> Codes:
-        return self._codes("module", [module.name for module in self.links.sources.modules])
-
-    @cached_property
-    def _module_class(self) -> Codes:
-        return self._codes("class", [module.cls for module in self.links.sources.modules])
-
-
-_PRICE_TEXTS = {
-    "family": "family",
-    "output_shapes": "output_shapes",
-    "via": "cost_via",
-    "note": "cost_note",
-}
-"""Text field of a Cost -> column."""
-_INPUT_COLUMNS = ("input_shapes", "input_dtypes", "input_strides", "input_values")
-
 
 def _nulls(rows: int, dtype: Any) -> Column:
     return pa.nulls(rows, dtype)
-
-
-def _lookup(values: list[int | None]) -> Ints:
-    return np.array([*(UNKNOWN if v is None else v for v in values), UNKNOWN], np.int64)
 
 
 def _integers(values: Ints) -> Column:

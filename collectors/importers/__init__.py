@@ -35,7 +35,8 @@ from neuron_explorer.collectors.line_timeline import LineTimeline
 from neuron_explorer.collectors.linking.frames import USUAL, Owners
 from neuron_explorer.collectors.linking.kernels import CompiledGraph
 from neuron_explorer.collectors.recorded import append_recorded
-from neuron_explorer.collectors.rows import TraceRows, Track
+from neuron_explorer.collectors.row_codes import Track
+from neuron_explorer.collectors.rows import TraceRows
 from neuron_explorer.collectors.writer import TraceWriter
 from neuron_explorer.errors import ImportFailedError, UsageError
 from neuron_explorer.progress import Progress, Silent

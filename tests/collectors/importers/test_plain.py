@@ -99,8 +99,10 @@ def kineto() -> Iterator[Normaliser]:
     normaliser.close()
 
 
-def generally(normaliser: Normaliser, documents: list[bytes]) -> pa.Table | None:
-    return normaliser._run(normaliser._query, documents)
+def generally(normaliser: Normaliser, documents: list[bytes]) -> pa.Table:
+    table = normaliser._run(normaliser._query, documents)
+    assert table is not None
+    return table
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -142,7 +144,7 @@ values = st.one_of(
 )
 keys = st.sampled_from([*plain._ARGUMENTS, "grid", 'a"', "a:"])
 events = st.builds(
-    lambda base, own, args: base | own | {"args": base.get("args", {}) | args},  # type: ignore[operator]
+    lambda base, own, args: base | own | {"args": base.get("args", {}) | args},
     st.sampled_from([OP, MEMORY, LABEL]),
     st.dictionaries(st.sampled_from(["id", "s", "bp", "tts", "cat", "dur"]), values, max_size=2),
     st.dictionaries(keys, values, max_size=3),
@@ -157,7 +159,6 @@ def test_both_say_the_same(
     table = kineto._proven(documents)
     if table is not None:
         general = generally(kineto, documents)
-        assert general is not None
         told, expected = (t["attributes"].to_pylist() for t in (table, general))
         assert [t and json.loads(t) for t in told] == [e and json.loads(e) for e in expected]
         assert table.drop_columns(["attributes"]).equals(general.drop_columns(["attributes"]))
