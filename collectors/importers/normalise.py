@@ -135,7 +135,7 @@ def _texts(document: bytes) -> pa.StringArray:
     Raises:
         pa.ArrowInvalid: The bytes are not UTF-8.
     """
-    ends = pa.py_buffer(np.array([0, len(document)], np.int32))
+    ends = pa.py_buffer(np.array([0, len(document)], np.int32).tobytes())
     texts = pa.StringArray.from_buffers(1, ends, pa.py_buffer(document))
     texts.validate(full=True)
     return texts

@@ -21,16 +21,20 @@ from neuron_explorer.collectors.importers.event_columns import (
     selected,
 )
 
-_KEPT = ("Device Id", "Device Type", "Addr", "finished")
-_KEPT += ("name", "labels", "sort_index", "Op count")
+_KEPT = (
+    *("Device Id", "Device Type", "Addr", "finished"),
+    *("name", "labels", "sort_index", "Op count"),
+)
 """Args that stay in the attributes too, in the order in which PyTorch writes them."""
 
 _READ = dict.fromkeys(("Total Reserved", "Total Allocated", "Bytes"), "VARCHAR")
 _ARGUMENTS = ARGUMENTS | _READ | dict.fromkeys(_KEPT, "JSON")
 _MARKS = {"s": "VARCHAR", "bp": "VARCHAR"}
 _ALWAYS = ("ph", "pid", "tid")
-_PLACED = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "device", "stream")
-_PLACED += ("external_id", "sequence", "forward_thread", "alloc_bytes")
+_PLACED = (
+    *("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "device", "stream"),
+    *("external_id", "sequence", "forward_thread", "alloc_bytes"),
+)
 """Columns that have a value for each key that was read for them, if it fits."""
 
 _COUNT = "others_read"

@@ -124,7 +124,7 @@ def link(
     work = np.flatnonzero(events.roles("hardware/", HOST_COLLECTIVE) & (giver >= 0))
     graphs = link_graphs(events, parent, forward, giver, compiled_graphs, owners)
     give_sources(events, parent, op, graphs, sources)
-    phase = phases(events, parent, sources.module != NULL)
+    phase = phases(events, parent, sources.module)
     phase[graphs.compiling] = PHASES.index("compile")
     phase[~nested] = NULL
     step, in_region = steps_by_time(events), compiled(events, parent)

@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from neuron_explorer.collectors.events import UNKNOWN, Bools, Events
+from neuron_explorer.collectors.interning import NULL
 from neuron_explorer.collectors.linking.nesting import NONE, Rows, blocks, nearest
 from neuron_explorer.collectors.linking.sources import SmallCodes
 from neuron_explorer.schema import PHASES
@@ -44,12 +45,18 @@ def _step_number(text: str) -> int:
     return int(found[1]) if found and len(found[1]) < 10 else NONE
 
 
-def phases(events: Events, parent: Rows, in_module: Bools) -> SmallCodes:
+def phases(events: Events, parent: Rows, module: Rows) -> SmallCodes:
     """Code into `schema.PHASES` of each host row.
 
     Optimizer and input by torch's own annotations; backward by autograd's rows; forward
     is what runs in a module or has a sequence number; all else is `other`. Calls of
-    torch.distributed have such a number too, and belong to no pass.
+    torch.distributed have such a number too, and belong to no pass. An optimizer that calls
+    a closure has a forward and a backward inside of its own.
+
+    Args:
+        events: The events.
+        parent: Each row's parent; NONE without one.
+        module: Code of the module that each row ran in; NULL without one.
     """
     optimizer = events.named(lambda name: name.startswith("Optimizer."))
     reading = events.roles("host/input_wait")
@@ -58,10 +65,40 @@ def phases(events: Events, parent: Rows, in_module: Bools) -> SmallCodes:
     numbered &= ~events.backward & ~events.named(lambda name: name.startswith("c10d::"))
     code = {name: place for place, name in enumerate(PHASES)}
     found = np.full(len(events), code["other"], np.int8)
-    found[in_module | _under(parent, numbered)] = code["forward"]
+    autograd = _autograd(events)
+    found[(module != NULL) | _under(parent, numbered)] = code["forward"]
     found[_under(parent, reading)] = code["input"]
-    found[_under(parent, _autograd(events))] = code["backward"]
-    found[_begun_in(events, parent, optimizer)] = code["optimizer"]
+    found[_under(parent, autograd)] = code["backward"]
+    stepping = _begun_in(events, parent, optimizer)
+    found[stepping & ~_of_closures(parent, optimizer, (numbered, autograd), module)] = code[
+        "optimizer"
+    ]
+    return found
+
+
+def _of_closures(
+    parent: Rows, optimizer: Bools, passes: tuple[Bools, Bools], module: Rows
+) -> Bools:
+    """Rows of the passes that run inside an optimizer's step, which calls its closure.
+
+    Its own ops may have sequence numbers too, so these alone do not tell: only where a node of
+    autograd or another module than the optimizer's runs inside it, there was a closure.
+    """
+    numbered, autograd = passes
+    around = nearest(parent, optimizer, include_self=True)
+    inside = around != NONE
+    of_pass: Bools = inside & _innermost_is(parent, autograd, optimizer)
+    of_pass |= inside & (module != NULL) & (module != module[around])
+    called = np.zeros(len(parent), np.bool_)
+    called[around[of_pass]] = True
+    of_pass |= inside & called[around] & _innermost_is(parent, numbered, optimizer)
+    return of_pass
+
+
+def _innermost_is(parent: Rows, marks: Bools, others: Bools) -> Bools:
+    """Rows around which a mark lies closer than any of the others."""
+    innermost = nearest(parent, marks | others, include_self=True)
+    found: Bools = (innermost != NONE) & (marks & ~others)[innermost]
     return found
 
 

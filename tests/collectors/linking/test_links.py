@@ -193,6 +193,41 @@ def test_a_step_that_a_hook_of_the_optimizer_begins_is_no_optimizer(tmp_path: Pa
     assert list(phases.values()) == ["optimizer", "optimizer", "other"]
 
 
+@pytest.mark.parametrize("closure", [True, False])
+def test_a_closure_of_the_optimizer_has_its_own_passes(tmp_path: Path, *, closure: bool) -> None:
+    events = [
+        host("user_annotation", "Optimizer.step#LBFGS.step", 0, 100),
+        op("aten::mm", 10, 5, Sequence_number=3),
+        op("aten::addcdiv_", 60, 5),
+    ]
+    if closure:
+        node = "autograd::engine::evaluate_function: MmBackward0"
+        events += [op(node, 30, 20), op("aten::t", 35, 5)]
+    found = linked(tmp_path, events)
+    phases = {name: row["phase"] for name, row in found.items() if name.startswith("aten::")}
+    # without a backward the number is that of an optimizer's own op, outside of no_grad
+    assert phases["aten::mm"] == ("forward" if closure else "optimizer")
+    assert phases.get("aten::t") == ("backward" if closure else None)
+    assert phases["aten::addcdiv_"] == "optimizer"
+
+
+def test_an_optimizer_that_steps_in_a_backward_is_one(tmp_path: Path) -> None:
+    node = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+    found = linked(
+        tmp_path,
+        [
+            op(node, 0, 100),
+            host("user_annotation", "Optimizer.step#SGD.step", 20, 40),
+            op("aten::add_", 30, 5, Sequence_number=3),
+            op("aten::detach", 80, 5),
+        ],
+    )
+    assert [found[name]["phase"] for name in ("aten::add_", "aten::detach")] == [
+        "optimizer",
+        "backward",
+    ]
+
+
 def test_a_launch_that_outlasts_its_op_still_belongs_to_it(tmp_path: Path) -> None:
     events = [op("aten::add", 0, 10), launch(9, 1) | {"dur": 5}, kernel("k", 20, 5, 1)]
     found = linked(tmp_path, events)
