@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import runpy
 import sys
-import traceback
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType, TracebackType
 from typing import Any
 
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -15,6 +16,8 @@ from torch.profiler import schedule
 
 from neuron_explorer.collectors.capture.session import profile
 from neuron_explorer.errors import ExitCode, UsageError
+
+_OURS = {__file__, runpy.run_module.__code__.co_filename}
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ def run(request: Run) -> tuple[int, list[Path]]:
                 **_schedule(request),
             )
         )
+        session.opened_at = "`neuron-explorer run`"
         hook = register_optimizer_step_post_hook(lambda *_: session.step())
         stack.callback(hook.remove)
         code = _execute(request)
@@ -86,20 +90,40 @@ def _execute(request: Run) -> int:
     """Run with the arguments and the path the target expects; its own errors are its own."""
     argv, path = sys.argv, sys.path[:]
     sys.argv = [request.target, *request.args]
-    sys.path[0:0] = ["" if request.module else str(Path(request.target).resolve().parent)]
+    begin = Path.cwd() if request.module else Path(request.target).resolve().parent
+    sys.path[0:0] = [str(begin)]
     try:
         if request.module:
             runpy.run_module(request.target, run_name="__main__", alter_sys=True)
         else:
-            runpy.run_path(request.target, run_name="__main__")
+            _run_file(Path(request.target).absolute())
     except SystemExit as stop:
         return _exit_code(stop.code)
-    except Exception:  # noqa: BLE001 - the script's, shown as Python would show it
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - the script's, shown as Python would show it
+        sys.excepthook(type(error), error, _without_ours(error.__traceback__))
         return 1
     finally:
         sys.argv, sys.path[:] = argv, path
     return 0
+
+
+def _run_file(path: Path) -> None:
+    """As Python: `runpy.run_path` would change `sys.argv[0]`, and have no loader."""
+    loader = SourceFileLoader("__main__", str(path))
+    main, before = ModuleType("__main__"), sys.modules["__main__"]
+    main.__file__, main.__loader__, main.__package__ = str(path), loader, None
+    sys.modules["__main__"] = main
+    try:
+        exec(loader.source_to_code(path.read_bytes(), str(path)), vars(main))
+    finally:
+        sys.modules["__main__"] = before
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """Where the script begins."""
+    while trace is not None and trace.tb_frame.f_code.co_filename in _OURS:
+        trace = trace.tb_next
+    return trace
 
 
 def _exit_code(code: object) -> int:

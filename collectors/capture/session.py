@@ -5,26 +5,36 @@ Everything that torch.profiler.profile takes means the same here; what is ours i
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Sequence
-from contextlib import ContextDecorator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, get_args
+from typing import Any
 
-import torch
 from torch.profiler import ProfilerAction
 
+from neuron_explorer.collectors.capture.asked import (
+    NESTED,
+    Nested,
+    Source,
+    asks_for_all_threads,
+    configuration,
+    resolve_source,
+)
 from neuron_explorer.collectors.capture.collector_pauses import CollectorPauses
 from neuron_explorer.collectors.capture.companions import Companion, Remark
 from neuron_explorer.collectors.capture.compiler import CompileSources, hide_own_code
+from neuron_explorer.collectors.capture.decorated import F, decorated
 from neuron_explorer.collectors.capture.exported import Exported
 from neuron_explorer.collectors.capture.growth import Growth
 from neuron_explorer.collectors.capture.guards import arm, disarm, guard, undisturbed
 from neuron_explorer.collectors.capture.lines import BY_EVENTS
 from neuron_explorer.collectors.capture.module_calls import ModuleCalls
-from neuron_explorer.collectors.capture.outputs import Outputs, rank_of_environment
+from neuron_explorer.collectors.capture.outputs import (
+    Outputs,
+    Written,
+    rank_of_environment,
+)
 from neuron_explorer.collectors.capture.queues import QueueRecorder
 from neuron_explorer.collectors.capture.recorded_lines import LineSession
 from neuron_explorer.collectors.capture.recording import Phase, Recording
@@ -36,22 +46,17 @@ from neuron_explorer.collectors.capture.window import (
     attempt,
     export_window,
     holds_window,
+    owners_of,
     write_window,
 )
-from neuron_explorer.collectors.linking.frames import Owners
 from neuron_explorer.errors import TraceError, UsageError
 from neuron_explorer.trace import Trace
-
-Nested = Literal["join", "refuse"]
-NESTED: tuple[Nested, ...] = get_args(Nested)
-Source = Literal["auto", "exact", "call", "off"]
-SOURCES: tuple[Source, ...] = get_args(Source)
 
 _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 _NO_WINDOW = "leave the `with` block, or call step() as often as the schedule asks"
 
 
-class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's own
+class profile(Recording):  # noqa: N801 - named like torch's own
     """A drop-in for `torch.profiler.profile` that writes `trace.parquet`.
 
     Shapes and memory are recorded unless switched off, since without them nothing can be said
@@ -68,9 +73,12 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         record_shapes: As in torch; on by default.
         profile_memory: As in torch; on by default.
         source: How lines are found. `exact`: every line that model code runs is recorded,
-            by line events from Python 3.12 on, by a trace function before. `call`: torch's
-            own Python tracer, which knows lines of calls but not of operators, and modules.
-            `off`: none. `auto`: `exact`, but `call` where a debugger traces already.
+            by line events from Python 3.12 on, by a trace function before. It costs half a
+            microsecond a line: little beside calls of torch, but a loop in pure Python runs
+            about 20 times slower meanwhile. `call`: torch's own Python tracer, which knows
+            lines of calls but not of operators, and modules; its price is one of calls (such
+            a loop runs twice as slow, small functions ten times). `off`: none. `auto`:
+            `exact`, but `call` where a debugger traces already.
         with_stack: As in torch; on by default where `source` comes to `call`.
         experimental_config: As in torch; Python frames are asked for unless it is given.
         nested: What a session does that begins while another one of ours records, since torch
@@ -82,7 +90,7 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         all_threads: Record the ops of every thread, and allow `stop()` on another thread than
             `start()`; torch then records no memory. Otherwise only the thread that starts (and
             those on which torch runs its backward) is recorded. None = where memory is not
-            recorded anyway. Without effect where `experimental_config` is given.
+            recorded anyway. Where `experimental_config` is given, that decides.
         max_growth: By how many bytes this process may grow while one window is recorded; the
             window ends there, with a warning and the import issue `budget_reached`. None = half
             of the memory that is available when the window begins. It is looked at in `step()`,
@@ -117,15 +125,17 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         max_growth: int | None = None,
         save_at_sigterm: bool = True,
         compile_sources: bool = True,
-        mine: Sequence[str] = (),
-        plumbing: Sequence[str] = (),
+        mine: str | Sequence[str] = (),
+        plumbing: str | Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         how = resolve_source(source)
         if nested not in NESTED:
             raise UsageError(f"nested={nested!r} is unknown", hint=f"one of {', '.join(NESTED)}")
         threads = not profile_memory if all_threads is None else all_threads
-        owners = Owners(tuple(mine), tuple(plumbing))
+        if experimental_config is not None:
+            threads = asks_for_all_threads(experimental_config)
+        owners = owners_of(mine, plumbing)
         frames = how == "call" if with_stack is None else with_stack
         modules = ModuleCalls(beside_frames=frames)
         # a trace function for modules alone would cost more than it tells
@@ -149,7 +159,7 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
                 owners=owners,
             ),
             growth,
-            all_threads=threads and experimental_config is None,
+            all_threads=threads,
             record_shapes=record_shapes,
             profile_memory=profile_memory,
             with_stack=frames,
@@ -159,15 +169,26 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         )
         self.opened_at = ""
         self._paths: list[Path] = []
+        self._written: Written | None = None
+        self._handlers_error: Exception | None = None
         self._nested = nested
         self._save_at_sigterm = save_at_sigterm
-        self._outputs = Outputs(Path(output), rank_of_environment())
+        self.outputs = Outputs(Path(output), rank_of_environment())
+        """Where its windows go; sessions that share one never write to the same place."""
         self._files = Exported()
         self._outer: profile | None = None
         self._again = 0
         """How often `start()` was called while this very session was running."""
         sessions.watch()
         guard(self)
+
+    def __call__(self, function: F) -> F:
+        """Decorate: each call is recorded, also of a coroutine or a generator.
+
+        Raises:
+            UsageError: The function is an async generator.
+        """
+        return decorated(self, function)
 
     def start(self) -> None:
         """Begin, as in torch; harmless where another profiler records.
@@ -180,7 +201,7 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
             self._stand_back(outer, place)
             return
         self._outer, self._again = None, 0
-        self._outputs.check()
+        self.outputs.check()
         self.opened_at, sessions.active = place, self
         if self._save_at_sigterm:
             arm()
@@ -192,13 +213,15 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
     def step(self) -> None:
         """A step ends, as in torch; harmless where this session does not record.
 
-        Without a schedule each call ends a step of the one window as well.
+        Without a schedule each call ends a step of the one window as well. What a handler of
+        the user's raises is raised once the next window has been prepared.
         """
         if sessions.active is self:
             self.check_growth()
             if not self.record_steps:
                 self._steps.mark()
             super().step()
+            self._raise_the_handlers()
 
     def stop(self) -> None:
         """End, as in torch; says so where a schedule never came to record anything."""
@@ -218,6 +241,8 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
             if self._listening is not None:
                 self._listening.leave()
         self._say_what_is_missing(ends_in)
+        self._say_what_is_too_much()
+        self._raise_the_handlers()
 
     def __exit__(
         self,
@@ -268,13 +293,20 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         """The trace of the last window, loaded; of the outer session where this one joined it.
 
         Raises:
-            TraceError: No window has been written yet.
+            TraceError: No window has been written yet, or another session has written its own
+                to the same place since.
         """
-        if not self.paths:
+        wrote = (self._outer or self)._written
+        if wrote is None:
             raise TraceError(
                 "no window has been written yet", hint=self._hint_of_the_outer() or _NO_WINDOW
             )
-        return Trace.open([self.paths[-1]])
+        if wrote.replaced():
+            raise TraceError(
+                f"{wrote.path} has been replaced since this session wrote it",
+                hint="give each session an output= of its own, or all of them one folder",
+            )
+        return Trace.open([wrote.path])
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's own signature
         """As in torch; callable as often as one likes, also after our own file is written.
@@ -298,7 +330,15 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         self._phase = Phase.OFF
         with undisturbed():
             attempt(self._write_window)
-        super()._trace_ready()
+        try:
+            super()._trace_ready()
+        except Exception as error:  # noqa: BLE001 - raised where torch has done what is next
+            self._handlers_error = error
+
+    def _raise_the_handlers(self) -> None:
+        error, self._handlers_error = self._handlers_error, None
+        if error is not None:
+            raise error
 
     def _write_window(self) -> None:
         exported = self._files.new()
@@ -306,8 +346,9 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         self._files.current = exported
         self._beside.remarks = self._remarks()
         self._beside.facts["all_threads"] = self._all_threads
-        output = self._outputs.next()
+        output = self.outputs.next()
         write_window(self, exported, output, self._beside)
+        self._written = Written.now(output)
         self._paths.append(output)
 
     def _remarks(self) -> list[Remark]:
@@ -347,34 +388,18 @@ class profile(ContextDecorator, Recording):  # noqa: N801 - named like torch's o
         what = "the window is incomplete" if self.paths else "nothing was recorded"
         warnings.warn(f"{said}: {what}", stacklevel=3)
 
+    def _say_what_is_too_much(self) -> None:
+        earlier = self.outputs.of_earlier_runs() if self._paths else []
+        if earlier:
+            more = f" and {len(earlier) - 1} more" if len(earlier) > 1 else ""
+            warnings.warn(
+                f"{earlier[0]}{more}: of an earlier run that had more windows or ranks; remove "
+                "them before you read the folder as one run",
+                stacklevel=3,
+            )
+
 
 def _companions(compile_sources: CompileSources | None) -> list[Companion]:
     """What records beside torch, in the order in which it begins."""
     first = [] if compile_sources is None else [compile_sources]
     return [*first, CollectorPauses(), QueueRecorder()]
-
-
-def resolve_source(source: Source) -> Source:
-    """What `source` comes to on this Python: `exact`, `call` or `off`.
-
-    Raises:
-        UsageError: It is none of the four.
-    """
-    if source not in SOURCES:
-        raise UsageError(f"source={source!r} is unknown", hint=f"one of {', '.join(SOURCES)}")
-    if source == "auto":
-        # before 3.12 lines come from a trace function, and a debugger's own comes first
-        return "exact" if BY_EVENTS or sys.gettrace() is None else "call"
-    return source
-
-
-def configuration(*, frames: bool, all_threads: bool) -> Any:
-    """What torch is told beside the arguments of its profiler.
-
-    Args:
-        frames: Whether Python frames are recorded, which only a `verbose` trace has. Without
-            frames that adds nothing to the file, and a quarter to the time torch needs for it.
-        all_threads: Whether ops of every thread are recorded, and no memory.
-    """
-    config: Any = torch._C._profiler._ExperimentalConfig
-    return config(verbose=frames, profile_all_threads=all_threads)

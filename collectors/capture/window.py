@@ -147,8 +147,13 @@ def attempt(act: Callable[[], None], failed: str = "the profile was not written"
         warnings.warn(f"{failed}: {what}", stacklevel=2)
 
 
+def owners_of(mine: str | Sequence[str], plumbing: str | Sequence[str]) -> Owners:
+    """Whose code it is by what the user names; a text is one entry, not one a letter."""
+    return Owners(*((said,) if isinstance(said, str) else tuple(said) for said in (mine, plumbing)))
+
+
 def trace_handler(
-    output: str | Path, *, mine: Sequence[str] = (), plumbing: Sequence[str] = ()
+    output: str | Path, *, mine: str | Sequence[str] = (), plumbing: str | Sequence[str] = ()
 ) -> Callable[[torch_profile], None]:
     """An `on_trace_ready` for people who keep their own `torch.profiler.profile`.
 
@@ -162,7 +167,7 @@ def trace_handler(
     Raises:
         OutputError: The output cannot be written; found out at once.
     """
-    owners = Owners(tuple(mine), tuple(plumbing))
+    owners = owners_of(mine, plumbing)
     outputs = Outputs(Path(output), rank_of_environment())
     outputs.check()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch.profiler import schedule
 
+from neuron_explorer.collectors.capture.outputs import Outputs
 from neuron_explorer.collectors.capture.session import profile
 
 
@@ -29,6 +30,8 @@ class Following:
         self._options = {"schedule": plan} | options
         self._output = Path(output)
         self._session: profile | None = None
+        self._outputs: dict[str, Outputs] = {}
+        """Of each stage, whose next session leaves the files of the earlier ones alone."""
         self._at = 0
         self.paths: list[Path] = []
         """Traces written so far."""
@@ -49,6 +52,7 @@ class Following:
         if stage:
             output = output.with_name(f"{output.stem}.{stage}{output.suffix}")
         session = profile(output=output, **self._options)
+        session.outputs = self._outputs.setdefault(stage, session.outputs)
         session.start()
         self._session, self._at = session, number
         # a training that an exception ends may not say so; what was recorded is kept

@@ -68,7 +68,9 @@ def test_a_step_is_whole_however_many_batches_it_takes(transformers: Any, tmp_pa
     callback = ProfileCallback(tmp_path / "t.parquet", active=2, source="off")
     trainer(transformers, tmp_path, callback, Numbers(), gradient_accumulation_steps=2).train()
     assert callback.paths == [tmp_path / "t.parquet"]
-    with Trace.open(callback.paths) as trace:
+    trainer(transformers, tmp_path, callback, Numbers()).train()
+    assert callback.paths == [tmp_path / "t.parquet", tmp_path / "t.window=001.parquet"]
+    with Trace.open(callback.paths[:1]) as trace:
         found = trace.sql("""
             SELECT step,
                 count(*) FILTER (name = 'aten::mse_loss') AS forwards,

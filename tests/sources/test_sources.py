@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch")
 
 import labelled  # noqa: E402
 
-from neuron_explorer.collectors.capture.session import Source, profile  # noqa: E402
+from neuron_explorer.collectors.capture.asked import Source  # noqa: E402
+from neuron_explorer.collectors.capture.session import profile  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,

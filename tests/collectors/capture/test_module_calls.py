@@ -323,8 +323,9 @@ CALLED = ("test_module_calls.py", "work", "test_module_calls.py")
         ("exact", {}, ("lib.py", "inner", "test_module_calls.py")),
         ("exact", {"mine": ["ours"]}, ("lib.py", "inner", "lib.py")),
         ("exact", {"plumbing": ["ours.lib"]}, CALLED),
-        ("call", {"mine": ["ours"]}, ("lib.py", "inner", "lib.py")),
-        ("call", {"plumbing": ["ours.lib"]}, CALLED),
+        # one entry may stand for itself
+        ("call", {"mine": "ours"}, ("lib.py", "inner", "lib.py")),
+        ("call", {"plumbing": "ours.lib"}, CALLED),
     ],
 )
 def test_mine_and_plumbing_decide_whose_line_it_is(

@@ -291,6 +291,34 @@ def test_a_script_runs_unchanged(script: Path, capsys: pytest.CaptureFixture[str
     assert "aten::addmm" in names
 
 
+FACTS = """
+import sys, torch, neuron_explorer
+mark = 1
+print(__file__, sys.argv, __package__, __spec__, type(__loader__).__name__, sys.path[0])
+print(sys.modules["__main__"].mark)
+with neuron_explorer.profile():
+    torch.ones(2)
+sys.excepthook = lambda kind, error, trace: print(error, trace.tb_frame.f_code.co_filename)
+raise ValueError("theirs")
+"""
+
+
+def test_a_script_finds_what_python_gives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "project" / "facts.py"
+    script.parent.mkdir()
+    script.write_text(FACTS)
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    with pytest.warns(UserWarning, match="opened at `neuron-explorer run` records already"):
+        assert run(Run("project/facts.py", ("a",)))[0] == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"{script} ['project/facts.py', 'a'] None None SourceFileLoader {script.parent}",
+        "1",
+        f"theirs {script}",
+    ]
+
+
 def test_chosen_steps_of_a_script(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _ = run(Run(str(script), ("6", "0"), output=Path("some.parquet"), steps=2, wait=1))
     assert code == 0

@@ -67,12 +67,16 @@ def test_ops_of_all_threads(options: dict[str, Any]) -> None:
     assert ("memory_not_recorded" in issues(session)) == ("all_threads" in options)
 
 
-def test_start_and_stop_on_different_threads() -> None:
-    session = profile(all_threads=True)
+@pytest.mark.parametrize("whose", ["ours", "torchs"])
+def test_start_and_stop_on_different_threads(whose: str) -> None:
+    every = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    theirs = {"experimental_config": every, "source": "off"}
+    session = profile(**(theirs if whose == "torchs" else {"all_threads": True}))
     in_a_thread(session.start)
     torch.ones(2)
     in_a_thread(session.stop)
     assert "aten::ones" in {row["name"] for row in rows(session, "framework")}
+    assert "memory_not_recorded" in issues(session)
 
 
 def test_stopping_elsewhere_loses_the_window_and_says_so(tmp_path: Path) -> None:
