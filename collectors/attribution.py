@@ -21,13 +21,6 @@ from neuron_explorer.collectors.linking import Links
 from neuron_explorer.collectors.linking.nesting import NONE, Rows, nearest
 from neuron_explorer.collectors.pricing import PriceBook, price_ops
 
-WHY_UNLINKED = {
-    "no_op": "No framework op is known that caused this work.",
-    "graph_replay": "Replayed from a captured graph: the ops ran when it was captured.",
-    "counted_inside": "Its op has no cost, and the op around it is counted by its inner ops.",
-}
-"""Codes in `cost_note` of work that has no cost to take."""
-
 _TO_DEVICE, _FROM_DEVICE = ("htod", "hosttodevice"), ("dtoh", "devicetohost")
 _REPORTED_FAMILY = {"memcpy": "copy", "memset": "fill", "collective": "collective"}
 

@@ -13,7 +13,7 @@ def cells_of(svg: str) -> str:
     root = ET.fromstring(svg)
     lines: dict[float, dict[float, str]] = {}
     for text in root.iter("{http://www.w3.org/2000/svg}text"):
-        if "clip-path" in text.attrib:
+        if "text-anchor" not in text.attrib:  # that is the title of the window
             row = lines.setdefault(float(text.attrib["y"]), {})
             row[float(text.attrib["x"])] = (text.text or "").replace("\xa0", " ")
     drawn = []

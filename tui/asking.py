@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -75,13 +76,38 @@ class Asking(DOMNode):
         try:
             await asyncio.sleep(wait_s)
             answer = await self._answer(ask, job)
-            if answer.problem:
-                failed(answer.problem)
-            else:
-                then(cast("T", answer.value))
+            with explorer.batch_update():
+                if answer.problem:
+                    failed(answer.problem)
+                else:
+                    then(cast("T", answer.value))
+                await self._messages_taken()
+            self.screen.check_idle()
         finally:
             ask.stop()
             explorer.pending -= 1
+
+    def paint_together(self) -> None:
+        """Hold the next paint until the messages that this node sends now have been taken.
+
+        What a screen draws because of a message of its widgets would come a frame or two later.
+        """
+        held = ExitStack()
+        held.enter_context(self.explorer.batch_update())
+
+        async def taken() -> None:
+            with held:
+                await self._messages_taken()
+            self.screen.check_idle()
+
+        _: Worker[None] = self.run_worker(taken)
+
+    async def _messages_taken(self) -> None:
+        """Until this node and its screen have done what they were told."""
+        for node in (self, self.screen):
+            taken = asyncio.Event()
+            if node.call_later(taken.set):
+                await taken.wait()
 
     async def _answer(self, ask: Ask, job: Job[T]) -> Answer[T]:
         future = self.explorer.questions.start(ask, job)

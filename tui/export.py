@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neuron_explorer.drafts import draft_of
 from neuron_explorer.errors import OutputError, UsageError
 from neuron_explorer.reports import console
 from neuron_explorer.reports.tables import Table, table_csv
@@ -52,13 +53,11 @@ def write_rows(found: QueryResult, path: Path, inputs: Sequence[Path]) -> None:
 
 def _write_parquet(found: QueryResult, path: Path) -> None:
     columns = list(zip(*found.rows, strict=True)) or [()] * len(found.columns)
-    draft = path.with_name(f".{path.name}.tmp")
     try:
         arrays = [pa.array(values) for values in columns]
-        pq.write_table(pa.table(arrays, names=_unique(found.columns)), draft)
-        draft.replace(path)
+        with draft_of(path) as draft:
+            pq.write_table(pa.table(arrays, names=_unique(found.columns)), draft)
     except (OSError, pa.ArrowException) as error:
-        draft.unlink(missing_ok=True)
         raise OutputError(f"{path} cannot be written: {error}", hint="name another file") from error
 
 

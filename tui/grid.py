@@ -211,6 +211,7 @@ class Grid(Asking, Canvas, can_focus=True):
     def _step(self, place: int) -> None:
         """Put the cursor there; where nothing scrolls, only two rows and their number change."""
         before, top = self.cursor, self._top
+        self.paint_together()
         self._put(place)
         if self._top != top:
             self.refresh()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
@@ -31,12 +31,13 @@ _TICK_CELLS = 14
 def ruler(window: Window, run_start_ns: int, label_cells: int, chosen: Range | None) -> Line:
     """Times from the start of the run; a chosen range stands out."""
     line = ""
-    for column in range(0, window.columns - 6, _TICK_CELLS):
+    for column in range(0, window.columns, _TICK_CELLS):
         past = column * window.cell_ns
         at = window.start_ns - run_start_ns
-        said = f"+{formats.duration(past)}" if past else formats.duration(at)
-        line += fit(f"│{said}", _TICK_CELLS)
-    line = fit(line, window.columns)
+        said = f"│+{formats.duration(past)}" if past else f"│{formats.duration(at)}"
+        if column == 0 or column + cell_len(said) <= window.columns:
+            line += fit(said, _TICK_CELLS)
+    line = fit(line.rstrip(), window.columns)
     blank = " " * label_cells
     if chosen is None:
         return [(blank + line, "dim")]
@@ -88,6 +89,7 @@ class Drawn:
     cells: Cells
     strips: dict[int, tuple[object, Strip]] = field(default_factory=dict, compare=False)
     """Lines as they were drawn last, with all that they were drawn from."""
+    runs: dict[int, Sequence[tuple[int, int, Cell]]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def _of_lane(self) -> Mapping[int, Mapping[int, Cell]]:
@@ -96,6 +98,10 @@ class Drawn:
         for (lane, column), cell in sorted(self.cells.items(), key=itemgetter(0)):
             found.setdefault(lane, {})[column] = cell
         return found
+
+    @cached_property
+    def marks(self) -> Set[str]:
+        return {cell.span.mark for cell in self.cells.values()}
 
     def line(self, lane: int, selected: EventKey | None, *, named: bool = True) -> Line:
         """The events of one lane, with their names; neighbours of one look are one piece."""
@@ -112,7 +118,13 @@ class Drawn:
             drawn = column + size
         return joined([*pieces, (" " * (self.window.columns - drawn), "")])
 
-    def _runs(self, lane: int) -> Iterator[tuple[int, int, Cell]]:
+    def _runs(self, lane: int) -> Sequence[tuple[int, int, Cell]]:
+        """Found once: every row of a lane shows the same, and so does the lane with a cursor."""
+        if lane not in self.runs:
+            self.runs[lane] = tuple(self._found_runs(lane))
+        return self.runs[lane]
+
+    def _found_runs(self, lane: int) -> Iterator[tuple[int, int, Cell]]:
         """First column, number of columns, and what is there: a long event takes several."""
         first, last, begun = 0, 0, None
         for column, cell in self._of_lane.get(lane, {}).items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -79,6 +79,16 @@ class Lanes(Asking, LaneMouse, can_focus=True):
         return self._view.run.start_ns
 
     @property
+    def has_all(self) -> bool:
+        """Whether what is drawn is what the window shows, and not still what it showed before."""
+        return self._drawn.window == self.window
+
+    @property
+    def marks(self) -> Set[str]:
+        """Bounds and kinds of the events that are drawn."""
+        return self._drawn.marks
+
+    @property
     def range(self) -> Range | None:
         return self.choice.range
 
@@ -97,10 +107,12 @@ class Lanes(Asking, LaneMouse, can_focus=True):
         """Select an event and move the window to it; zoom where it would be a speck or too wide."""
         self._row = next((i for i, lane in enumerate(self.lanes) if lane["lane"] == span.lane), 0)
         wanted = self._view.around(span, self._columns, zoom=zoom)
+        scrolled = self._keep_row()
         if wanted is not None:
             self._look(*wanted)
+        elif scrolled:
+            self._want()
         self._select(span)
-        self._keep_row()
 
     def action_along(self, by: int) -> None:
         """To the next cell that shows another event; beyond the edge the window moves on."""
@@ -160,8 +172,8 @@ class Lanes(Asking, LaneMouse, can_focus=True):
 
     def on_resize(self) -> None:
         if self.lanes:
-            self._look(self.window.start_ns, self.window.length_ns)
             self._keep_row()
+            self._look(self.window.start_ns, self.window.length_ns)
 
     def time_at(self, x: int) -> int | None:
         column = x - self._label_cells
@@ -263,6 +275,7 @@ class Lanes(Asking, LaneMouse, can_focus=True):
             )
         else:
             self.workers.cancel_group(self, "cells")
+            self.paint_together()
             self._keep(key, kept)
 
     def _keep(self, key: tuple[Window, int, int], drawn: Drawn) -> None:
@@ -281,7 +294,7 @@ class Lanes(Asking, LaneMouse, can_focus=True):
 
     def _select(self, span: Span) -> None:
         self.selected = span
-        if self._drawn.window == self.window:
+        if self.has_all:
             # else its cells are on their way, and all is drawn with them
             self._refresh_changed()
         self.post_message(self.Selected(span))

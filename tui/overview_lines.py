@@ -12,7 +12,7 @@ from neuron_explorer.reports.evidence import modelled_steps, saving
 from neuron_explorer.reports.overview import Overview
 from neuron_explorer.tui.text import Line, Piece, cells, paragraph, place, safe
 
-NO_LINES = "no source lines in this trace: record with with_stack=True, or neuron-explorer run"
+NO_LINES = "no source lines: record with with_stack=True or neuron-explorer run"
 NARROW = 60
 _HEAD_CELLS = 11
 

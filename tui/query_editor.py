@@ -19,6 +19,10 @@ class QueryEditor(TextArea):
         """How many queries back; 0 = the one being written."""
         self._draft = ""
 
+    def on_mount(self) -> None:
+        # a picture must not depend on the moment it is taken
+        self.cursor_blink = not self.app.is_headless
+
     def candidates(self) -> Sequence[str]:
         """How the word before the cursor may end."""
         return candidates(self._before, self.text)

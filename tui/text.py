@@ -79,6 +79,7 @@ def bare(name: str) -> str:
     return _NAMESPACES.sub("", name.removeprefix("void "))
 
 
+@lru_cache(maxsize=8_192)
 def short_name(name: str, width: int) -> str:
     """At most `width` cells of a name that is safe to show.
 

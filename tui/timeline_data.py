@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from neuron_explorer.tui.data import Ask
+from neuron_explorer.tui.event_facts import in_words
 from neuron_explorer.tui.state import EventKey
 
 LANES = "SELECT * FROM lanes ORDER BY lane"
@@ -122,8 +122,7 @@ class Range(NamedTuple):
     end_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """An event as the timeline draws it."""
 
     rank: int
@@ -139,8 +138,7 @@ class Span:
         return EventKey(self.rank, self.event_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """One column of a lane: the event that stands for it, and how many there are."""
 
     span: Span
@@ -207,7 +205,10 @@ def details(ask: Ask, key: EventKey) -> Mapping[str, Any]:
     names = {row["event_id"]: row["name"] for row in ask.rows(_NAMES, wanted)}
     named = {"op_name": names.get(event["op_id"]), "launch_name": names.get(event["launch_id"])}
     roof: Sequence[Mapping[str, Any]] = ask.rows(_ROOF, key._asdict())
-    return {**event, **named, **(roof[0] if roof else _NO_ROOF)}
+    known = roof[0] if roof else _NO_ROOF
+    note = event["cost_note"] if known["bytes"] is None else None
+    why = {"why_unknown": in_words(note) if note else None}
+    return {**event, **named, **known, **why}
 
 
 def up(ask: Ask, key: EventKey) -> Span | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path, PurePath
 
 from neuron_explorer.findings import Combined, Finding
@@ -62,11 +63,13 @@ def modelled_steps(seen: Overview) -> str | None:
 
 
 def device_names(seen: Overview) -> str:
-    """`cuda:0 (h100-sxm)`, or `none`."""
-    names = [f"{row['device']} ({row['chip'] or 'chip unknown'})" for row in seen.devices]
-    if not names and seen.modelled is not None:
+    """`cuda:0 (h100-sxm)`; of several with one chip how many, `8 x h100-sxm`; or `none`."""
+    if not seen.devices and seen.modelled is not None:
         return f"{seen.modelled.device} (shapes only)"
-    return ", ".join(names) or "none"
+    chips = Counter(row["chip"] or "chip unknown" for row in seen.devices)
+    one = {row["chip"] or "chip unknown": row["device"] for row in seen.devices}
+    said = (f"{n} x {chip}" if n > 1 else f"{one[chip]} ({chip})" for chip, n in chips.items())
+    return ", ".join(said) or "none"
 
 
 def headline(finding: Finding, seen: Overview) -> str:

@@ -14,10 +14,9 @@ from tempfile import TemporaryDirectory
 from pyarrow import parquet
 
 from neuron_explorer.analyzers import analyzers
-from neuron_explorer.collectors.attribution import WHY_UNLINKED
-from neuron_explorer.collectors.costs.notes import ASSUMED, WHY_NULL
 from neuron_explorer.collectors.costs.registry import find, names
 from neuron_explorer.collectors.importers import issues
+from neuron_explorer.cost_notes import ASSUMED, WHY_NULL, WHY_UNLINKED
 from neuron_explorer.schema import (
     KINDS,
     LAYERS,

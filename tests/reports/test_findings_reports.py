@@ -10,6 +10,7 @@ from neuron_explorer.analyzers import NotApplicable, Report
 from neuron_explorer.errors import ExitCode
 from neuron_explorer.findings import Combined, Finding
 from neuron_explorer.reports import console
+from neuron_explorer.reports.evidence import device_names
 from neuron_explorer.reports.info import info_markdown, info_text
 from neuron_explorer.reports.json_report import findings_json, info_json
 from neuron_explorer.reports.judgement import Judgement
@@ -253,3 +254,13 @@ def test_info_as_markdown_and_json_says_the_same() -> None:
     page = info_markdown(SEEN)
     assert "| hardware | kernel | 1,234 |" in page
     assert "- health: **ok**" in page
+
+
+@pytest.mark.parametrize("name", ["cuda:0", "cuda:{}"])
+def test_the_devices_of_many_ranks_are_counted_by_chip(name: str) -> None:
+    ranks = [DEVICE | {"rank": rank, "device": name.format(rank)} for rank in range(8)]
+    assert device_names(replace(SEEN, devices=ranks)) == "8 x h100-sxm"
+    other = DEVICE | {"device": "cpu", "chip": None}
+    two = "cuda:0 (h100-sxm), cpu (chip unknown)"
+    assert device_names(replace(SEEN, devices=[DEVICE, other])) == two
+    assert device_names(replace(SEEN, devices=[])) == "none"

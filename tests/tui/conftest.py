@@ -14,7 +14,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-pictures",
         action="store_true",
-        help="rewrite tests/tui/golden/*.txt (pytest tests/tui ...)",
+        help="draw tests/tui/golden/*.svg anew (pytest tests/tui ...)",
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from drawn_cells import cells_of
+from golden_pictures import check_picture
 from step_traces import Call, Times, made
 from textual.pilot import Pilot
 
@@ -33,7 +34,6 @@ FOREVER = (
 FRESH = Finding(
     "a-1", "a", "warning", "Much too much", "It is too much.", "Do less.", 0, CALLS[0].file, 12
 )
-GOLDEN = Path(__file__).parent / "golden"
 SIZES = ((80, 24), (140, 45))
 
 
@@ -91,7 +91,7 @@ def pictures() -> dict[str, str]:
             for width, height in SIZES:
                 await pilot.resize_terminal(width, height)
                 await settled(pilot)
-                drawn[f"compared-{width}x{height}"] = cells_of(explorer.export_screenshot())
+                drawn[f"compared-{width}x{height}"] = explorer.export_screenshot()
         explorer.close()
         return drawn
 
@@ -103,12 +103,10 @@ def test_the_screen_looks_as_it_did(
     pictures: dict[str, str], size: tuple[int, int], request: pytest.FixtureRequest
 ) -> None:
     picture = f"compared-{size[0]}x{size[1]}"
-    golden = GOLDEN / f"{picture}.txt"
-    if request.config.getoption("--update-pictures", default=False):
-        golden.write_text(pictures[picture], encoding="utf-8")
-    assert "worse" in pictures[picture]
-    assert "x = gelu(x)" in pictures[picture]
-    assert pictures[picture] == golden.read_text("utf-8"), "--update-pictures rewrites it"
+    text = cells_of(pictures[picture])
+    assert "worse" in text
+    assert "x = gelu(x)" in text
+    check_picture(picture, pictures[picture], request)
 
 
 def test_walk_through_kinds_to_the_line_and_back() -> None:

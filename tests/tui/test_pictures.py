@@ -1,7 +1,7 @@
-"""Every screen as it looks, cell by cell, against tests/tui/golden/*.txt.
+"""Every screen as it looks, colours and all, against the pictures tests/tui/golden/*.svg.
 
 The findings are written here: pictures must change when a screen does, not when an analyzer says
-something in other words. `pytest tests/tui --update-pictures` rewrites them; read the diff.
+something in other words. `pytest tests/tui --update-pictures` draws them anew; look at them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from drawn_cells import cells_of
+from golden_pictures import check_picture
 
 from neuron_explorer.analyzers import Report
 from neuron_explorer.findings import Finding
@@ -18,9 +18,11 @@ from neuron_explorer.tui.app import Explorer
 from neuron_explorer.tui.picture import settled
 from neuron_explorer.tui.screens import screens
 
-GOLDEN = Path(__file__).parent / "golden"
 SIZES = ((80, 24), (140, 45), (40, 10))
+DRAWN = [*screens(), "help", "light"]
+"""The last is the first screen, dark on light."""
 
+TINY_STARTS_NS = 1_790_857_026_001_000_000
 FOUND = [
     Finding(
         id="fusable-1",
@@ -39,7 +41,12 @@ FOUND = [
         saving_high_ns=80_000,
         saving_basis="bytes that need not move, over the bandwidth reached",
         confidence="high",
-        evidence={"bytes_saved": 268_435_456, "ops": 2, "floor_ns": 45_000, "cause": None},
+        evidence={
+            "bytes_saved": 268_435_456,
+            "ops": 2,
+            "floor_ns": 45_000,
+            "start_ns": TINY_STARTS_NS + 60_000,
+        },
         event_ids=(8, 9),
         sql="SELECT * FROM chains",
     ),
@@ -76,16 +83,28 @@ async def _draw_all(file: str) -> dict[str, str]:
         await settled(pilot)
         for width, height in SIZES:
             await pilot.resize_terminal(width, height)
-            for name in screens():
-                explorer.action_open(name)
+            for name in DRAWN:
+                _bring(explorer, name)
                 await settled(pilot)
-                found[f"{name}-{width}x{height}"] = cells_of(explorer.export_screenshot())
+                found[f"{name}-{width}x{height}"] = explorer.export_screenshot()
+            explorer.action_light_or_dark()
     explorer.close()
     return found
 
 
+def _bring(explorer: Explorer, name: str) -> None:
+    """Show one of the pictures; a help page covers the screen before it."""
+    if name == "help":
+        explorer.action_explain()
+    elif name == "light":
+        explorer.action_light_or_dark()
+        explorer.action_open("overview")
+    else:
+        explorer.action_open(name)
+
+
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("name", list(screens()))
+@pytest.mark.parametrize("name", DRAWN)
 def test_a_screen_looks_as_it_did(
     pictures: dict[str, str],
     name: str,
@@ -93,8 +112,4 @@ def test_a_screen_looks_as_it_did(
     request: pytest.FixtureRequest,
 ) -> None:
     picture = f"{name}-{size[0]}x{size[1]}"
-    golden = GOLDEN / f"{picture}.txt"
-    if request.config.getoption("--update-pictures", default=False):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(pictures[picture], encoding="utf-8")
-    assert pictures[picture] == golden.read_text("utf-8"), "--update-pictures rewrites it"
+    check_picture(picture, pictures[picture], request)

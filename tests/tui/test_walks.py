@@ -20,6 +20,7 @@ from neuron_explorer.tui.app import Explorer
 from neuron_explorer.tui.data import Ask
 from neuron_explorer.tui.lanes import Lanes
 from neuron_explorer.tui.picture import settled
+from neuron_explorer.tui.state import EventKey
 
 FEW = {name: analyzers()[name] for name in ("device_idle", "trace_health")}
 
@@ -234,7 +235,7 @@ MISSING: dict[str, tuple[list[Any], dict[str, Any], dict[str, str]]] = {
         [],
         {},
         {
-            "overview": "No device time in this trace",
+            "overview": "No device time: record with ProfilerActivity",
             "source": "with_stack=True",
             "timeline": "record one with torch.profiler",
             "ops": "record with ProfilerActivity",
@@ -247,15 +248,23 @@ MISSING: dict[str, tuple[list[Any], dict[str, Any], dict[str, str]]] = {
     "no device events": (
         [step(1, 0, 500), launch(5, 10)],
         {"devices": []},
-        {"overview": "No device time in this trace", "ops": "record with ProfilerActivity"},
+        {
+            "overview": "No device time: record with ProfilerActivity",
+            "ops": "record with ProfilerActivity",
+        },
     ),
     "no sources and no shapes": (
-        [step(1, 0, 500), op(0, 50), launch(5, 10, op_id=1), kernel(50, 100, op_id=1, launch_id=2)],
+        [
+            step(1, 0, 500),
+            op(0, 50),
+            launch(5, 10, op_id=1),
+            kernel(50, 100, op_id=1, launch_id=2, cost_note="no_shapes"),
+        ],
         {"devices": [H100]},
         {
-            "overview": "no source lines in this trace: record with with_stack=True",
+            "overview": "no source lines: record with with_stack=True or neuron-explorer run",
             "source": "No source lines in this trace",
-            "timeline": "bound unknown",
+            "timeline": "bound unknown: the trace has no shape of an argument the formula needs",
         },
     ),
 }
@@ -273,6 +282,24 @@ def test_each_screen_says_what_is_missing(tmp_path: Path, lacks: str) -> None:
             assert said[name] in " ".join(page(explorer).split()), page(explorer)
 
     walk([write_trace(tmp_path / "t.parquet", rows, metadata)], look)
+
+
+@pytest.mark.usefixtures("few_analyzers")
+def test_a_lane_out_of_sight_is_drawn_when_one_goes_or_resizes_to_it(tmp_path: Path) -> None:
+    """Twenty queues where eight fit: the window used to be asked for before it had scrolled."""
+    rows = [kernel(1_000 * n, 10, queue=f"stream {n:02}") for n in range(20)]
+
+    async def look(pilot: Pilot[int], explorer: Explorer) -> None:
+        explorer.state.event = EventKey(0, 19)
+        explorer.action_open("timeline")
+        await press(pilot)
+        await settled(pilot)
+        assert re.search(r"▸stream 19 work +[A-Z?·]", page(explorer)), page(explorer)
+        await pilot.resize_terminal(80, 12)
+        await settled(pilot)
+        assert re.search(r"▸stream 19 work +[A-Z?·]", page(explorer)), page(explorer)
+
+    walk([write_trace(tmp_path / "t.parquet", rows, {"devices": [H100]})], look)
 
 
 def test_a_trace_that_cannot_be_opened_ends_the_app_with_the_reason(tmp_path: Path) -> None:

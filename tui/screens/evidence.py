@@ -26,6 +26,7 @@ FROM events AS e LEFT JOIN roofline AS r ON e.rank = r.rank AND e.event_id = r.e
 WHERE e.event_id IN (SELECT unnest($ids)) AND ($rank IS NULL OR e.rank = $rank)
 ORDER BY duration_ns DESC NULLS LAST, e.event_id LIMIT $most
 """
+_RUN_START = "SELECT min(start_ns) AS start_ns FROM lanes"
 
 
 class EvidenceScreen(TraceScreen):
@@ -48,6 +49,7 @@ class EvidenceScreen(TraceScreen):
     def __init__(self) -> None:
         super().__init__()
         self._events: Sequence[Mapping[str, Any]] | None = None
+        self._run_start_ns: int | None = None
         self._of: Finding | None = None
 
     def body(self) -> ComposeResult:
@@ -62,6 +64,7 @@ class EvidenceScreen(TraceScreen):
         self.query_one(Lines).show(self._lines)
         if finding is not None:
             self.ask("events", lambda ask: _events(ask, finding), self._know)
+            self.ask("start", lambda ask: ask.rows(_RUN_START)[0]["start_ns"], self._know_start)
 
     def spot_here(self) -> Spot | None:
         found = self._of
@@ -94,6 +97,10 @@ class EvidenceScreen(TraceScreen):
         self._events = events
         self.query_one(Lines).redraw()
 
+    def _know_start(self, start_ns: int | None) -> None:
+        self._run_start_ns = start_ns
+        self.query_one(Lines).redraw()
+
     def _lines(self, width: int, height: int) -> list[Line]:
         _ = height
         finding = self._of
@@ -104,7 +111,7 @@ class EvidenceScreen(TraceScreen):
             *_section("Change", paragraph(finding.advice, width, "good")),
             *_section("Seen", paragraph(finding.message, width)),
             *_section("Saving", self._saving(finding, width)),
-            *_section("Numbers", _numbers(finding, width)),
+            *_section("Numbers", _numbers(finding, width, self._run_start_ns)),
             *_section("Query", paragraph(_query(finding), width, "dim")),
             *_section("Events", self._event_lines(finding, width)),
         ]
@@ -150,19 +157,27 @@ def _section(title: str, lines: Sequence[Line]) -> list[Line]:
     return [[], [(title, "title")], *lines]
 
 
-def _numbers(finding: Finding, width: int) -> list[Line]:
-    names = [name for name, value in finding.evidence.items() if value is not None]
-    widest = min(max(map(len, names), default=0), 24)
+def _numbers(finding: Finding, width: int, run_start_ns: int | None) -> list[Line]:
+    said = [
+        (_label(name), _value(name, value, run_start_ns))
+        for name, value in finding.evidence.items()
+        if value is not None
+    ]
+    widest = min(max((len(label) for label, _ in said), default=0), 24)
     room = max(width - widest - 2, 8)
-    lines: list[Line] = []
-    for name in names:
-        said = safe(_value(name, finding.evidence[name]), room)
-        lines.append([(fit_name(name, widest), "dim"), "  ", said])
-    return lines
+    return [[(fit_name(label, widest), "dim"), "  ", safe(value, room)] for label, value in said]
 
 
-def _value(name: str, value: object) -> str:
-    """A number in the unit that its name ends in."""
+def _label(name: str) -> str:
+    """A name of the evidence in words; the unit stands behind its value."""
+    return name.removesuffix("_ns").replace("_", " ")
+
+
+def _value(name: str, value: object, run_start_ns: int | None) -> str:
+    """A number in the unit that its name ends in; a moment as the timeline says it."""
+    if name == "start_ns" and isinstance(value, int):
+        since_start = None if run_start_ns is None else value - run_start_ns
+        return "" if since_start is None else f"{formats.duration(since_start)} into the run"
     if isinstance(value, int | float) and not isinstance(value, bool):
         for ending, written in _WRITTEN.items():
             if name.endswith(ending):

@@ -106,6 +106,9 @@ class MemoryScreen(TraceScreen):
 
     def _know_devices(self, found: Sequence[Mapping[str, Any]]) -> None:
         self._devices = found
+        for lines in self.query(Lines):
+            # a chart of nothing would push what is said down to the middle
+            lines.display = bool(found)
         if found:
             self._ask_levels()
         else:

@@ -202,7 +202,7 @@ class OverviewScreen(TraceScreen):
         if self._parts is None:
             return [[("where the time went: adding up ...", "dim")], []]
         if not self._parts:
-            return [["No device time in this trace: " + NO_DEVICE], []]
+            return [["No device time: " + NO_DEVICE], []]
         found = with_causes(self._parts, self.explorer.state.findings)
         return [bar(found, width), *legend(found, width, most)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -174,7 +175,7 @@ class SqlScreen(TraceScreen):
         grid.columns = result_columns(found, 0)
         grid.cursor = 0
         grid.show_rows(found.rows)
-        count = f"{len(found.rows):,} rows"
+        count = f"{_counted(found.rows, 'row')}, {_counted(found.columns, 'column')}"
         more = f"the first {count}: the query has more; say LIMIT and OFFSET"
         self._tell((more, "warn") if found.truncated else (count, "dim"))
 
@@ -190,6 +191,10 @@ class SqlScreen(TraceScreen):
     def _message(self, width: int, height: int) -> list[Line]:
         said, role = self._said
         return paragraph(safe(said), width, role)[:height]
+
+
+def _counted(some: Sequence[object], what: str) -> str:
+    return f"{len(some):,} {what}{'' if len(some) == 1 else 's'}"
 
 
 def _rows(ask: Ask, text: str) -> QueryResult:

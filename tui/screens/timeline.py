@@ -13,6 +13,7 @@ from neuron_explorer.reports import formats
 from neuron_explorer.tui import range_summary
 from neuron_explorer.tui import timeline_data as data
 from neuron_explorer.tui.data import Job
+from neuron_explorer.tui.event_facts import facts
 from neuron_explorer.tui.ink import BOUNDS, letter, role_of
 from neuron_explorer.tui.lanes import Lanes
 from neuron_explorer.tui.lines import Lines
@@ -61,6 +62,8 @@ class TimelineScreen(TraceScreen):
     def __init__(self) -> None:
         super().__init__()
         self._details: Mapping[str, Any] = {}
+        self._told_of: Span | None = None
+        """The event that details were asked for."""
         self._summary: range_summary.Summary | None = None
         self._asked = False
         self._sought = ""
@@ -88,15 +91,9 @@ class TimelineScreen(TraceScreen):
 
     def on_lanes_selected(self, event: Lanes.Selected) -> None:
         self.explorer.state.event = event.span.key
-        self._details = {}
-        self.query_one("#details", Lines).redraw()
-        span = event.span
-        self.ask(
-            "details",
-            lambda ask: data.details(ask, span.key),
-            self._know_details,
-            rest_s=_SETTLE_S,
-        )
+        self._details, self._told_of = {}, None
+        if self.lanes.has_all:
+            self._tell_details()
 
     def on_lanes_ranged(self, event: Lanes.Ranged) -> None:
         self._summary, chosen = None, event.range
@@ -111,6 +108,9 @@ class TimelineScreen(TraceScreen):
 
     def on_lanes_moved(self) -> None:
         self.query_one("#range", Lines).redraw()
+        if self._told_of is None:
+            # not before: lanes and details asked for at once would both come late
+            self._tell_details()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -176,6 +176,18 @@ class TimelineScreen(TraceScreen):
         if of is not None:
             self._go(lambda ask: how(ask, of.key), nothing)
 
+    def _tell_details(self) -> None:
+        self.query_one("#details", Lines).redraw()
+        of = self._told_of = self.lanes.selected
+        if of is None:
+            return
+        self.ask(
+            "details",
+            lambda ask: data.details(ask, of.key),
+            self._know_details,
+            rest_s=_SETTLE_S,
+        )
+
     def _go(self, job: Job[Span | None], nothing: str) -> None:
         def arrived(span: Span | None) -> None:
             if span is None:
@@ -207,6 +219,8 @@ class TimelineScreen(TraceScreen):
 
     def _range(self, width: int, height: int) -> list[Line]:
         _ = height
+        if not self.lanes.lanes:
+            return []
         window = self.lanes.window
         start = window.start_ns - self.lanes.run_start_ns
         view = formats.duration(window.end_ns - window.start_ns)
@@ -214,7 +228,10 @@ class TimelineScreen(TraceScreen):
             f" {view} from {formats.duration(start)} on, {formats.duration(window.cell_ns)} a cell"
         )
         key: list[Piece] = []
+        seen = self.lanes.marks
         for bound, (sign, _meaning) in BOUNDS.items():
+            if bound not in seen:
+                continue
             more: list[Piece] = [(sign, f"{bound}:fill"), (f" {bound} ", "dim")]
             if len(said) + 2 + cells(key) + cells(more) < width:
                 key += more
@@ -237,56 +254,4 @@ class TimelineScreen(TraceScreen):
             head,
             (name, "title"),
         ]
-        return [first, *_facts(self._details, width)][:height]
-
-
-def _facts(found: Mapping[str, Any], width: int) -> list[Line]:
-    """Line and module, what launched it, what it had to do: as far as the trace knows."""
-    if not found:
-        return []
-    lines: list[Line] = []
-    if found["source_file"] is not None:
-        place = formats.place(found["source_file"], found["source_line"], max(width // 2, 16))
-        function = safe(str(found["source_function"] or ""), 20)
-        module = safe(str(found["module"] or ""), max(width // 2 - 26, 6))
-        lines.append([("line ", "dim"), (place, "place"), f"  {function}  ", (module, "dim")])
-    causes: list[Piece] = []
-    for label, name in (("op", found["op_name"]), ("launch", found["launch_name"])):
-        if name is not None and name != found["name"]:
-            causes += [(f"{label} ", "dim"), safe(str(name), 36), "  "]
-    for label, value in _where(found):
-        causes += [(f"{label} ", "dim"), f"{value}  "]
-    lines.append(causes)
-    work = _work(found)
-    if work:
-        lines.append([("work ", "dim"), work])
-    if found["input_shapes"]:
-        shapes = f"{found['input_shapes']} {found['input_dtypes'] or ''}"
-        lines.append([("shapes ", "dim"), safe(shapes, max(width - 8, 8))])
-    return lines
-
-
-def _where(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    named = (("step", found["step"]), ("phase", found["phase"]))
-    return [(label, safe(str(value), 16)) for label, value in named if value is not None]
-
-
-def _work(found: Mapping[str, Any]) -> str:
-    """`memory-bound, 61 % of the roof, 1.2 GB`; empty where nothing is known."""
-    said = []
-    if found["share_of_floor"] is not None:
-        said.append(_roof(found["share_of_floor"], found["floor_ns"]))
-    if found["bytes"] is not None:
-        said.append(formats.bytes_(found["bytes"]))
-    if found["flops"]:
-        said.append(formats.flops(found["flops"]))
-    if found["bound"] is not None and not said:
-        said.append(f"bound {found['bound']}: {found['cost_note'] or 'its cost is not known'}")
-    return ", ".join(said)
-
-
-def _roof(share: float, floor_ns: int) -> str:
-    floor = formats.duration(floor_ns)
-    if share > 1:
-        return f"faster than the roof says ({floor}): caches, or less arithmetic than counted"
-    return f"{formats.share(share)} of the roof (at best {floor})"
+        return [first, *facts(self._details, width)][:height]
