@@ -32,7 +32,11 @@ class TraceWriter:
         self._rows = 0
 
     def __enter__(self) -> Self:
-        self._writer = self._open()
+        try:
+            self._writer = self._open()
+        except BaseException:
+            self._discard()
+            raise
         return self
 
     def _open(self) -> parquet.ParquetWriter:
@@ -51,7 +55,6 @@ class TraceWriter:
                 store_schema=False,
             )
         except OSError as error:
-            self._discard()
             raise self._failed(error) from error
 
     def write(self, rows: pa.Table) -> None:

@@ -108,6 +108,9 @@ def test_a_finding_of_another_severity_is_worse_or_better(base: Path, slower: Pa
     assert [each.verdict for each in back.findings] == ["better", "better", "same"]
     new = {each.name: each.new for each in seen.metrics if each.name.startswith("new_")}
     assert new == {"new_critical": 1, "new_warning": 0, "new_info": 0, "new_findings": 0}
+    said = {each.name: each.verdict for each in seen.metrics if each.name.startswith("new_")}
+    assert [name for name, verdict in said.items() if verdict != "same"] == ["new_critical"]
+    assert said["new_critical"] == "new"
     shown = Compared(seen, "base.parquet", "new.parquet", 10)
     page = diff_text(shown, console.Page(80))
     assert "Waste b (warning -> critical)" in page.partition("near their threshold")[0]

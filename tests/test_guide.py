@@ -54,6 +54,16 @@ def test_guide_as_json_has_every_query(capsys: Capture) -> None:
     assert {"What the views mean", "Pitfalls", "Ten worked queries"} <= told["sections"].keys()
 
 
+def test_device_time_of_ops_adds_up_as_the_guide_says(opened: dict[str, Trace]) -> None:
+    """That of the work an op caused itself: nothing counts for the ops around it as well."""
+    assert "`device_time_ns` is of the work the op caused itself" in guide_markdown()
+    of_ops = "SELECT sum(device_time_ns) AS ns FROM ops"
+    of_work = """SELECT sum(duration_ns) AS ns FROM work
+        WHERE op_id IS NOT NULL AND phase IS DISTINCT FROM 'compile'"""
+    for trace in opened.values():
+        assert trace.query(of_ops).rows == trace.query(of_work).rows
+
+
 def test_guide_names_views_that_are_there() -> None:
     meaning = guide_markdown().partition("## What the views mean")[2].partition("## Pitfalls")[0]
     listed = [line.partition(":")[0] for line in meaning.splitlines() if line.startswith("- `")]

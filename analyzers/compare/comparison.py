@@ -180,7 +180,8 @@ def _finding_metrics(findings: Iterable[FindingChange]) -> Iterator[Metric]:
             0.0,
             count,
             0.0,
-            Verdict.SAME,  # the findings themselves are the changes
+            # the findings themselves are the changes, and counted as such
+            Verdict.NEW if count else Verdict.SAME,
         )
 
 

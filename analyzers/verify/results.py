@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from neuron_explorer.drafts import draft_of
 from neuron_explorer.errors import OutputError, TraceError
 from neuron_explorer.findings import Finding
 from neuron_explorer.trace import Trace
@@ -130,13 +129,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(path)
+        with draft_of(path) as draft:
+            draft.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
         raise OutputError(
             f"{path} cannot be written: {error.strerror or error}",
             hint="results are kept beside the trace: copy it where you may write",

@@ -11,6 +11,7 @@ import typer
 from neuron_explorer import __version__
 from neuron_explorer.cli import agents, asking, chips, comparing, exporting, recording, traces
 from neuron_explorer.cli.options import PROGRAM
+from neuron_explorer.commands import signals
 from neuron_explorer.errors import ExitCode, NeuronExplorerError
 
 # What typer raises for a wrong command line; its name for it differs between versions.
@@ -35,7 +36,11 @@ for each in (traces, comparing, asking, exporting, agents, chips, recording):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the only place that turns errors into words and exit codes."""
-    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    with signals.watched() as watch:
+        return _ended(list(sys.argv[1:] if argv is None else argv) or ["--help"], watch)
+
+
+def _ended(arguments: Sequence[str], watch: signals.Watch) -> int:
     try:
         code = _run(arguments)
     except NeuronExplorerError as error:
@@ -51,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         code = ExitCode.INTERRUPTED
     if code == ExitCode.INTERRUPTED:
-        return _failed(ExitCode.INTERRUPTED, "interrupted")
+        signalled = ExitCode.INTERRUPTED if watch.number is None else 128 + watch.number
+        return _failed(signalled, "interrupted")
     return int(code or ExitCode.OK)
 
 
@@ -83,7 +89,7 @@ def _options(
     _ = version
 
 
-def _failed(code: ExitCode, message: str, hint: str = "") -> int:
+def _failed(code: int, message: str, hint: str = "") -> int:
     from neuron_explorer.reports import console
 
     console.complain(message, hint)

@@ -165,9 +165,18 @@ def _draft_folder(folder: Path) -> Iterator[Path]:
 
 
 def _publish(done: Sequence[Imported], folder: Path) -> None:
+    """Move them in, all or none."""
+    is_new = not folder.exists()
     folder.mkdir(exist_ok=True)
-    for one in done:
-        one.output.replace(folder / one.output.name)
+    try:
+        for one in done:
+            one.output.replace(folder / one.output.name)
+    except BaseException:
+        for one in done:
+            (folder / one.output.name).unlink(missing_ok=True)
+        if is_new:
+            folder.rmdir()
+        raise
 
 
 def _together(done: Sequence[Imported]) -> Path:

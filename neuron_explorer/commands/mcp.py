@@ -12,6 +12,7 @@ from importlib import import_module
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
+from neuron_explorer.commands import signals
 from neuron_explorer.commands.capturing import quiet_torch
 from neuron_explorer.disk_sources import confined
 from neuron_explorer.errors import NeuronExplorerError, UsageError
@@ -77,7 +78,7 @@ def _serve_http(serving: ModuleType, made: MCPServer[None], service: Service) ->
 
 @contextmanager
 def _ended_by_signals(traces: OpenTraces) -> Iterator[None]:
-    """End at Ctrl-C and SIGTERM, although a thread waits for standard input and cannot be ended."""
+    """End at the usual signals, although a thread waits for standard input and cannot be ended."""
 
     def leave(number: int, _: FrameType | None) -> None:
         # a question that is still asked may hold a trace for long
@@ -87,7 +88,8 @@ def _ended_by_signals(traces: OpenTraces) -> Iterator[None]:
         console.complain("interrupted")
         os._exit(128 + number)
 
-    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    chosen = [n for n in signals.ENDING if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, leave) for number in chosen}
     try:
         yield
     finally:

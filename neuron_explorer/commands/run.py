@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from neuron_explorer.commands import signals
 from neuron_explorer.commands.capturing import capture_module
 from neuron_explorer.errors import UsageError
 from neuron_explorer.reports import console
@@ -44,6 +45,7 @@ def run_target(  # noqa: PLR0913  one argument an option
         dry_run=chip,
         execute=execute,
     )
+    signals.give_back()  # the script may decide about them, and the recording does
     code, paths = script.run(request)
     if not quiet:
         for path in paths:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from neuron_explorer.drafts import draft_of
 from neuron_explorer.errors import OutputError
 from neuron_explorer.reports import console
 
@@ -52,20 +52,15 @@ def open_sink(path: Path | None) -> Iterator[Sink]:
         yield sink
         sink.flush()
         return
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with draft.open("wb") as raw, _packed(raw, path) as file:
+        with draft_of(path) as draft, draft.open("wb") as raw, _packed(raw, path) as file:
             sink = Sink(file)
             yield sink
             sink.flush()
-        draft.replace(path)
     except OSError as error:
         raise OutputError(
             f"{path} cannot be written: {error.strerror or error}", hint="name another file with -o"
         ) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -5,6 +5,7 @@
 `perfetto` is the same JSON arranged for https://ui.perfetto.dev: devices are processes, queues
 are threads, slices of one queue that overlap lie on tracks beside it (Perfetto would drop them),
 launches lead to their kernels and forward ops to their backward ops, and memory is a counter.
+What a dry run models lies on tracks of its own.
 No library writes Perfetto's own protobuf form in bounded memory and our importer reads JSON, so
 both are JSON.
 """
@@ -20,6 +21,12 @@ import pyarrow as pa
 from neuron_explorer import __version__
 from neuron_explorer.exchange import END, KEY, METADATA, STACK
 from neuron_explorer.exports.event_json import STACKS, events_sql, flows_sql, stretches
+from neuron_explorer.exports.modelled import (
+    CATEGORY,
+    arguments,
+    modelled_places,
+    modelled_slices,
+)
 from neuron_explorer.exports.sink import Sink
 from neuron_explorer.exports.tracks import (
     Lanes,
@@ -48,7 +55,7 @@ def write_chrome(trace: Trace, part: Part, out: Sink) -> dict[str, object]:
 
 def write_perfetto(trace: Trace, part: Part, out: Sink) -> dict[str, object]:
     """Arranged for Perfetto's user interface."""
-    found = places(trace, part)
+    found = _with_modelled(places(trace, part), modelled_places(trace, part))
     tracks = drawn_tracks(found)
     writer = _Writer(out, tracks, Lanes(found, tracks))
     flows = _Flows(trace, part)
@@ -57,7 +64,16 @@ def write_perfetto(trace: Trace, part: Part, out: Sink) -> dict[str, object]:
         writer.event(row)
         writer.flows(row, flows)
         writer.memory(row)
+    for row in modelled_slices(trace, part):
+        writer.modelled(row)
     return _end(out, writer, tracks)
+
+
+def _with_modelled(
+    measured: Sequence[Mapping[str, Any]], modelled: Sequence[Mapping[str, Any]]
+) -> Sequence[Mapping[str, Any]]:
+    """Below the devices of its rank."""
+    return sorted([*measured, *modelled], key=lambda row: (row["rank"], not row["on_device"]))
 
 
 def _events(
@@ -102,7 +118,7 @@ class _Writer:
     def __init__(self, out: Sink, tracks: Mapping[str, Track], lanes: Lanes | None) -> None:
         self._out, self._tracks, self._lanes = out, tracks, lanes
         self._thread: int | str = 0
-        self.events = self.flow_pairs = self.counters = 0
+        self.events = self.flow_pairs = self.counters = self.modelled_slices = 0
         self.labelled = False
         """Whether the trace names its processes itself."""
 
@@ -135,6 +151,16 @@ class _Writer:
         known = {name: value for name, value in totals.items() if value is not None}
         if known and row["start_ns"] is not None:
             self._counter(row, f"memory {row['device'] or ''}".rstrip(), known)
+
+    def modelled(self, row: Mapping[str, Any]) -> None:
+        """A slice that is no row of the trace."""
+        assert self._lanes is not None
+        track = self._tracks[row["place"]]
+        self._thread = self._lanes.thread(row["place"], row["start_ns"], row["end_ns"])
+        said = json.dumps({"name": row["name"], "args": arguments(row)}, ensure_ascii=False)
+        times = f'"ts":{_us(row["start_ns"])},"dur":{_us(row["end_ns"] - row["start_ns"])}'
+        self._out.write(f'{self._where(track)},"ph":"X","cat":"{CATEGORY}",{times},{said[1:]},\n')
+        self.modelled_slices += 1
 
     def _flow(
         self, track: Track, row: Mapping[str, Any], phase: str, flow: str, event_id: int
@@ -221,4 +247,6 @@ def _end(out: Sink, writer: _Writer, tracks: Mapping[str, Track]) -> dict[str, o
         out.write(json.dumps(label, ensure_ascii=False) + ",\n")
     last = {"ph": "M", "pid": 0, "name": END, "args": {"count": writer.events}}
     out.write(json.dumps(last) + "\n]}\n")
-    return {"events": writer.events, "flows": writer.flow_pairs, "counters": writer.counters}
+    told = {"events": writer.events, "flows": writer.flow_pairs, "counters": writer.counters}
+    more = {"modelled_slices": writer.modelled_slices} if writer.modelled_slices else {}
+    return {**told, **more}

@@ -57,6 +57,7 @@ def drawn_tracks(found: Sequence[Mapping[str, Any]]) -> dict[str, Track]:
     many = len({row["rank"] for row in found}) > 1
     ids = _Ids(found)
     tracks = {}
+    of_ids: dict[tuple[int | str, int | str], Track] = {}
     for row in found:
         process, name = _names(row, many=many)
         pid, tid = _host_ids(row)
@@ -65,7 +66,8 @@ def drawn_tracks(found: Sequence[Mapping[str, Any]]) -> dict[str, Track]:
             pid = ids.of("process", row["rank"], row["on_device"], key)
         if row["on_device"] or not isinstance(tid, int):
             tid = ids.of("thread", row["place"])
-        tracks[row["place"]] = Track(pid, tid, process, name)
+        # what a viewer draws as one thread is one track, whatever else tells its events apart
+        tracks[row["place"]] = of_ids.setdefault((pid, tid), Track(pid, tid, process, name))
     return tracks
 
 
@@ -120,11 +122,12 @@ class Lanes:
 
 def labels(tracks: Mapping[str, Track]) -> Iterator[dict[str, object]]:
     """Metadata events that name processes and threads and put them in order."""
-    processes = {track.pid: track.process for track in tracks.values()}
+    each = {id(track): track for track in tracks.values()}.values()
+    processes = {track.pid: track.process for track in each}
     for order, (pid, name) in enumerate(processes.items()):
         yield _label(pid, 0, "process_name", {"name": name})
         yield _label(pid, 0, "process_sort_index", {"sort_index": order})
-    for order, track in enumerate(tracks.values()):
+    for order, track in enumerate(each):
         for number, tid in enumerate([track.tid, *track.more]):
             name = f"{track.name} ({number + 1})" if number else track.name
             yield _label(track.pid, tid, "thread_name", {"name": name})

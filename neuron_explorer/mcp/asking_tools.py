@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from neuron_explorer.analyzers import analyzers
+from neuron_explorer.errors import UsageError
 from neuron_explorer.mcp.answering import as_text, packed
 from neuron_explorer.mcp.answers import (
     BoundTime,
@@ -118,7 +119,7 @@ class AskingTools:
         trace: TraceName = None,
         analyzer: Annotated[str | None, Field(description="Of this analyzer only.")] = None,
         severity: Annotated[
-            str | None, Field(description="critical, warning or info: of this one only.")
+            Literal["critical", "warning", "info"] | None, Field(description="Of this one only.")
         ] = None,
         file: Annotated[
             str | None, Field(description="Of source files whose path ends so only.")
@@ -131,6 +132,10 @@ class AskingTools:
         Savings of several findings may be the same time: summary says what they are worth together.
         The first page also says which analyzers could not judge and what the trace lacks for them.
         """
+        if analyzer is not None and analyzer not in analyzers():
+            raise UsageError(
+                f"there is no analyzer {analyzer!r}", hint=f"there are {', '.join(analyzers())}"
+            )
         with self._traces.using(trace) as opened:
             report = opened.report()
             chosen = [
@@ -141,7 +146,11 @@ class AskingTools:
                 and (file is None or (finding.source_file or "").endswith(file))
             ]
             after = offset + limit
-            skipped = [] if offset else sorted(report.not_applicable)
+            skipped = [
+                skip
+                for skip in sorted(report.not_applicable)
+                if not offset and analyzer in (None, skip.analyzer)
+            ]
             return FindingsAnswer(
                 trace=opened.name,
                 trust=trust_in(opened),

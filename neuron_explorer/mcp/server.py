@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp_types import ToolAnnotations
+from pydantic import ConfigDict
 
 from neuron_explorer import __version__
 from neuron_explorer.mcp import words
@@ -34,28 +38,27 @@ def make_server(traces: OpenTraces, draw: Draw) -> MCPServer[None]:
         traces: What agents may open.
         draw: Draws a screen of the terminal interface.
     """
+    rooms = (
+        AskingTools(traces),
+        LookingTools(traces),
+        ComparingTools(traces),
+        ActingTools(traces, draw),
+    )
     server: MCPServer[None] = MCPServer(
         "neuron-explorer",
         title="neuron_explorer",
         instructions=words.INSTRUCTIONS,
         version=__version__,
         log_level="WARNING",
+        tools=[_tool(getattr(room, name)) for room in rooms for name in room.NAMES],
     )
-    for room in (
-        AskingTools(traces),
-        LookingTools(traces),
-        ComparingTools(traces),
-        ActingTools(traces, draw),
-    ):
-        for name in room.NAMES:
-            _add_tool(server, getattr(room, name))
     _add_resources(server)
     for name, title, say in _PROMPTS:
         server.prompt(name, title=title, description=say.__doc__)(say)
     return server
 
 
-def _add_tool(server: MCPServer[None], tool: Callable[..., object]) -> None:
+def _tool(tool: Callable[..., object]) -> Tool:
     name = tool.__name__
     notes = ToolAnnotations(
         title=name.replace("_", " "),
@@ -64,12 +67,23 @@ def _add_tool(server: MCPServer[None], tool: Callable[..., object]) -> None:
         idempotent_hint=True,
         open_world_hint=False,
     )
-    server.add_tool(
+    made = Tool.from_function(
         answering(tool),  # type: ignore[arg-type]  # every tool of ours returns an Answer
         name=name,
         description=described(tool),  # type: ignore[arg-type]  # as above
         annotations=notes,
     )
+    _refuse_unknown_arguments(made)
+    return made
+
+
+def _refuse_unknown_arguments(tool: Tool) -> None:
+    """The SDK leaves them out: a misspelt bound would widen the question without a word."""
+    given = tool.fn_metadata.arg_model
+    forbidding = {"model_config": ConfigDict(extra="forbid")}
+    strict = cast("type[ArgModelBase]", type(given.__name__, (given,), forbidding))
+    tool.fn_metadata.arg_model = strict
+    tool.parameters = strict.model_json_schema(by_alias=True)
 
 
 def _add_resources(server: MCPServer[None]) -> None:

@@ -18,6 +18,7 @@ from typing import Literal, TextIO
 from rich.console import Console, RenderableType
 from rich.status import Status
 
+from neuron_explorer.drafts import draft_of
 from neuron_explorer.errors import OutputError
 from neuron_explorer.reports import formats
 
@@ -85,13 +86,10 @@ def write_file(path: Path, text: str) -> None:
     Raises:
         OutputError: the file cannot be written.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        draft.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-        draft.replace(path)
+        with draft_of(path) as draft:
+            draft.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
         reason = error.strerror or str(error)
         raise OutputError(
             f"{path} cannot be written: {reason}", hint="name another file with -o"

@@ -9,10 +9,10 @@
 -- event_id = "Event of the node."
 -- forward_id = "The op of the forward; NULL where the trace does not tell."
 -- forward_tid = "Thread of that op."
--- forward_start_ns = "When it began."
+-- forward_start_ns = "When it began (ns)."
 -- forward_file = "File of its model line."
 -- forward_line = "That line."
--- duration_ns = "Time of the node on the host (ns); NULL where it is unknown."
+-- duration_ns = "Time of the node on the host; NULL where it is unknown (ns)."
 -- gap_ns = "What the engine took between the node before on this thread and this one (ns)."
 -- +++
 -- The first node of a thread has no gap before it: 0. A long gap is no work of the engine's.

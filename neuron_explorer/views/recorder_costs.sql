@@ -7,11 +7,11 @@
 --
 -- [columns]
 -- rank = "Distributed rank."
--- op_ns = "Median self time of view ops around one op (ns); NULL with fewer than 16 of them."
+-- op_ns = "Median self time of view ops around one op; NULL with fewer than 16 of them (ns)."
 -- ops = "How many these are."
 -- events = "Recorded ops and nodes of autograd inside the steps, or in all without steps."
 -- opened_ns = """Time between the begin of each step and its first event, at most 1 ms each: the
--- recorder opens the step (ns); 0 without steps."""
+-- recorder opens the step; 0 without steps (ns)."""
 -- +++
 -- Modelled. Recording lines or Python frames comes on top, and so do rows of memory.
 WITH inner_ops AS (

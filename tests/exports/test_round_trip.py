@@ -160,6 +160,18 @@ def test_a_part_of_a_trace_comes_back_without_links_to_what_is_not_there(tmp_pat
     assert (event_id, launch_id, start) == (0, None, 100)
 
 
+def test_modelled_slices_come_back_as_the_columns_that_they_are(tmp_path: Path) -> None:
+    told = {"modelled_start_ns": 70, "modelled_duration_ns": 40, "device": "neuron:0 (dry run)"}
+    path = write_trace(tmp_path / "t.parquet", [op(0, 5), kernel(10, 5, op_id=0, **told)])
+    json_file = export(path, "perfetto")
+    assert sum(e.get("cat") == "modelled" for e in events_of(json_file)) == 1
+    back = imported(json_file)
+    assert _table(back) == _table(path)
+    figures = "SELECT count(*), sum(duration_ns), sum(modelled_duration_ns) FROM events"
+    with load(back) as trace:
+        assert list(trace.sql(figures).to_pylist()[0].values()) == [2, 10, 40]
+
+
 def test_a_cut_file_says_so_and_keeps_the_rest(tmp_path: Path) -> None:
     rows = [op(i * 10, 5, name=f"op{i}") for i in range(50)]
     whole = export(write_trace(tmp_path / "t.parquet", rows), "chrome").read_bytes()

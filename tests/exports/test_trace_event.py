@@ -152,6 +152,64 @@ def test_a_step_and_a_stretch_cut_out_what_belongs_to_them(tmp_path: Path) -> No
             export(path, "perfetto", window)
 
 
+def test_slices_of_one_thread_share_its_tracks_whatever_they_are_of(tmp_path: Path) -> None:
+    """Events of one thread may differ in what else says where they are."""
+    rows = [
+        op(0, 100, name="a", pid=1, tid=2),
+        op(50, 100, name="b", pid=1, tid=2, device="cpu"),
+        op(60, 10, name="c", pid=1, tid=2),
+    ]
+    events = events_of(export(write_trace(tmp_path / "t.parquet", rows), "perfetto"))
+    threads = {event["name"]: event["tid"] for event in slices(events)}
+    assert threads["a"] == threads["c"] == 2 != threads["b"]
+    labels = [e["tid"] for e in events if e["name"] == "thread_name"]
+    assert sorted(labels) == sorted({2, threads["b"]})
+
+
+def test_what_a_dry_run_models_lies_on_tracks_that_say_so(tmp_path: Path) -> None:
+    told = {"device": "neuron:0 (trn2, dry run)", "queue": "compute 0", "stream": None}
+    rows = [
+        step(1, 0, 900),
+        kernel(100, 5, name="first", modelled_start_ns=70, modelled_duration_ns=40, **told),
+        kernel(
+            110,
+            90,
+            name="second",
+            modelled_start_ns=110,
+            modelled_duration_ns=600,
+            attributes={"modelled_bound": "memory", "modelled_memory_ns": 500},
+            **told,
+        ),
+        kernel(300, 5, name="unknown", modelled_start_ns=110, modelled_duration_ns=None, **told),
+    ]
+    path = export(write_trace(tmp_path / "t.parquet", rows), "perfetto")
+    events = events_of(path)
+    process = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    thread = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    found = [e for e in slices(events) if e.get("cat") == "modelled"]
+    # the modelled clock begins with the measured start of what it begins with
+    assert [(e["name"], ns(e), ns(e, "dur")) for e in found] == [
+        ("first", 100, 40),
+        ("second", 140, 600),
+    ]
+    assert {process[e["pid"]] for e in found} == {"modelled: neuron:0 (trn2, dry run)"}
+    assert {thread[e["pid"], e["tid"]] for e in found} == {"compute 0 (modelled)"}
+    assert found[1]["args"] == {
+        "figures": "modelled",
+        "event_id": 2,
+        "modelled_start_ns": 110,
+        "bound": "memory",
+        "memory_floor_ns": 500,
+    }
+    measured = {e["name"]: ns(e, "dur") for e in slices(events) if e.get("cat") != "modelled"}
+    assert measured == {"ProfilerStep#1": 900, "first": 5, "second": 90, "unknown": 5}
+    part = events_of(export(tmp_path / "t.parquet", "perfetto", Window(from_ns=105)))
+    drawn = [(e["name"], ns(e)) for e in part if e.get("cat") == "modelled"]
+    assert drawn[0] == ("first", 100)
+    chrome = events_of(export(tmp_path / "t.parquet", "chrome"))
+    assert [e for e in slices(chrome) if e.get("cat") == "modelled"] == []
+
+
 class Viewer:
     """Takes slices and flows as Perfetto's trace processor does.
 

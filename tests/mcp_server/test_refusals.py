@@ -202,7 +202,7 @@ def test_a_token_is_made_and_said_unless_one_is_given(
     assert "Bearer" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_although_stdin_is_waited_for(
     inside: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, number: signal.Signals
 ) -> None:

@@ -346,11 +346,35 @@ def test_unknown_names_are_answers_with_the_known_ones(stdio: Agent) -> None:
         return str(stdio.call(tool, **arguments)["cannot_answer"])
 
     assert "no finding is called" in reason("explain_finding", trace=BERT, finding="nope")
+    assert "there is no analyzer 'nope'. There are " in reason(
+        "findings", trace=BERT, analyzer="nope"
+    )
     assert "there is no table 'nope'" in reason("schema", names=["nope"])
     assert "there is no rank 9" in reason("timeline", trace=BERT, rank=9)
     assert "no source file" in reason("source", trace=BERT, file="nope.py")
     assert "there is no chip" in reason("open_trace", path=BERT, device="/etc/hostname")
     assert "several traces are known" in reason("summary")
+
+
+def test_what_a_tool_does_not_take_is_refused(agent: Agent) -> None:
+    """Left out, it would make another question of it: all of the time, of the first rank."""
+    tools = agent.portal.call(agent.client.list_tools).tools
+    assert all(tool.input_schema["additionalProperties"] is False for tool in tools)
+    for tool, wrong in (
+        ("timeline", {"trace": BERT, "t0_ns": 5}),
+        ("schema", {"name": "work"}),
+        ("findings", {"trace": BERT, "severity": "grave"}),
+    ):
+        given = agent.result(tool, **wrong)
+        assert given.is_error
+        assert list(wrong)[-1] in given.content[0].text
+
+
+def test_not_applicable_is_told_of_the_analyzer_that_was_asked_for(stdio: Agent) -> None:
+    every = stdio.call("findings", trace=BERT)["not_applicable"]
+    one = every[0]["analyzer"]
+    told = stdio.call("findings", trace=BERT, analyzer=one)
+    assert (told["total"], told["not_applicable"]) == (0, [every[0]])
 
 
 # ---- at the same time -----------------------------------------------------

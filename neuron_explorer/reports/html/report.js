@@ -27,7 +27,9 @@
 
   // ---- plots: in the colours of the page, light on paper ----------------------------------
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  let painted = false;
   const paint = (isDark) => {
+    painted = isDark;
     const ink = isDark ? "#e6eaee" : "#1b2128", soft = isDark ? "#a3adb8" : "#55606c";
     for (const page of Bokeh.documents) {
       for (const plot of page.roots()) {
@@ -53,15 +55,28 @@
   if (drawn.length) {
     Promise.all(drawn).then(() => {
       paint(dark.matches);
-      dark.addEventListener("change", () => paint(dark.matches));
-      window.addEventListener("beforeprint", () => paint(false));
-      window.addEventListener("afterprint", () => paint(dark.matches));
+      dark.addEventListener("change", () => printing || paint(dark.matches));
       document.documentElement.dataset.drawn = String(drawn.length);
     });
   }
-  // closed details do not print
+  // closed details do not print, and plots neither fit another width nor change colour at once:
+  // pictures of them do
   const closed = [];
+  let printing = false;
+  const picture = (view) => {
+    const drawn = view.export("auto", true).canvas, copy = document.createElement("canvas");
+    copy.width = drawn.width;
+    copy.height = drawn.height;
+    copy.style.width = `${view.el.offsetWidth}px`;
+    copy.className = "printed";
+    const brush = copy.getContext("2d");
+    if (painted) brush.filter = "invert(1) hue-rotate(180deg)";
+    brush.drawImage(drawn, 0, 0);
+    view.el.parentElement.append(copy);
+  };
   window.addEventListener("beforeprint", () => {
+    printing = true;
+    [...Bokeh.index.roots].filter((view) => view.el.closest(".plot")).forEach(picture);
     document.querySelectorAll("details.card:not([open])").forEach((each) => {
       closed.push(each);
       each.open = true;
@@ -69,5 +84,8 @@
   });
   window.addEventListener("afterprint", () => {
     closed.splice(0).forEach((each) => { each.open = false; });
+    document.querySelectorAll(".printed").forEach((each) => each.remove());
+    printing = false;
+    paint(dark.matches);
   });
 })();
