@@ -39,8 +39,18 @@ def made(
     file: str = FILE,
     ranks: int = 1,
     device: bool = False,
+    tail_us: int = 0,
 ) -> Path:
     """A trace whose steps are `steps`; with `device` each call launches a kernel as long as it.
+
+    Args:
+        path: Where it goes.
+        steps: Their calls.
+        texts: Of the lines.
+        file: Whose lines they are.
+        ranks: How many.
+        device: Whether there is one.
+        tail_us: How long each step goes on behind its last call.
 
     Returns:
         `path`; with several ranks the folder that it becomes.
@@ -49,7 +59,7 @@ def made(
         for rank in range(ranks):
             made_rank(path / f"rank={rank}.parquet", steps, texts, file, device=device, rank=rank)
         return path
-    return made_rank(path, steps, texts, file, device=device)
+    return made_rank(path, steps, texts, file, device=device, tail_us=tail_us)
 
 
 def made_rank(
@@ -60,11 +70,12 @@ def made_rank(
     *,
     device: bool,
     rank: int = 0,
+    tail_us: int = 0,
 ) -> Path:
     rows: list[Row] = []
     for number, times in enumerate(steps):
         at = number * STEP_NS
-        rows.append({**step(number, at, sum(times.values()) * US), "rank": rank})
+        rows.append({**step(number, at, (sum(times.values()) + tail_us) * US), "rank": rank})
         for call, us in times.items():
             rows += _rows(call, at, us * US, number, len(rows), device=device, rank=rank)
             at += us * US

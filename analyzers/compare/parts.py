@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from neuron_explorer.analyzers.compare.lines import Line, LinePair, pair_lines
 from neuron_explorer.analyzers.compare.noise import Amount, Control, Machine, machine
-from neuron_explorer.analyzers.compare.sampling import PYTHON, Cells, Sample
+from neuron_explorer.analyzers.compare.sampling import ENDING, PYTHON, Cells, Sample
 from neuron_explorer.analyzers.sources import SourceTexts
 
 HOST, DEVICE, WAIT = "host", "device", "wait"
@@ -182,7 +182,8 @@ def _witnesses(parts: Iterable[Part], measure: str) -> list[Part]:
     """The same work, as far as it takes time enough to be measured."""
     there = [part for part in parts if part.place.measure == measure]
     least = _LEAST_SHARE * sum(part.base.ns for part in there)
-    return [p for p in there if p.same and min(p.base.ns, p.new.ns) > 0 and p.base.ns >= least]
+    work = (part for part in there if part.same and part.place.name != ENDING)
+    return [p for p in work if min(p.base.ns, p.new.ns) > 0 and p.base.ns >= least]
 
 
 def _machine(witnesses: Iterable[Part]) -> Machine:

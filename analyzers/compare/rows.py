@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from neuron_explorer.analyzers.compare.lines import LinePair
 from neuron_explorer.analyzers.compare.noise import (
     MATERIAL,
+    STEP_ENDS,
     UNEXPLAINED,
     Amount,
     Control,
@@ -17,7 +18,7 @@ from neuron_explorer.analyzers.compare.noise import (
     band_ns,
 )
 from neuron_explorer.analyzers.compare.parts import DEVICE, HOST, WAIT, Part, Parts, Place
-from neuron_explorer.analyzers.compare.sampling import PYTHON
+from neuron_explorer.analyzers.compare.sampling import ENDING, PYTHON
 
 KINDS = ("line", "module", "op", "queue", "rest")
 REST = "no line"
@@ -112,6 +113,8 @@ class _Sum:
     """Whether all of its ops and calls are the same work."""
     above_ns: float = 0.0
     """Difference of Python that somebody has edited (ns)."""
+    recorder_ns: float = 0.0
+    """By how much it may differ because the recorder ends a step and begins the next (ns)."""
 
     @property
     def explained(self) -> bool:
@@ -124,6 +127,8 @@ class _Sum:
         self.new += part.new
         self.adjusted += part.adjusted
         self.control += part.control
+        if part.place.name == ENDING:
+            self.recorder_ns += min(abs(part.adjusted.ns - part.base.ns), STEP_ENDS)
         if part.place.name != PYTHON:
             self.same = self.same and part.same
         elif not part.same:
@@ -202,6 +207,8 @@ def _time(found: _Sum, measure: str, setting: Setting, *, explained: bool) -> Ti
     sigma = spread if not explained or spread is None else max(seen.scatter or 0.0, spread / 2)
     steps = setting.steps
     band = band_ns(found.base, found.adjusted, steps, sigma, explained=explained)
+    if band is not None:
+        band += found.recorder_ns
     return Time(
         base_ns=found.base.ns,
         new_ns=found.new.ns,

@@ -25,7 +25,9 @@ QUEUE = ("device", "queue")
 WORK = ("input_shapes", "input_dtypes", "kernel")
 """What may differ from step to step in the same place; a cell has the most frequent."""
 PYTHON = "Python"
-"""Name of what the host does before an op, and after the last one of a step."""
+"""Name of what the host does before an op."""
+ENDING = "end of the step"
+"""Name of what follows the last op of a step: the program's, and the recorder's."""
 VARYING = "varying"
 """In place of shapes, where no one is that of most steps."""
 
@@ -105,7 +107,7 @@ _HOST = """
     FROM host_times AS h
     UNION ALL BY NAME
     SELECT
-        s.rank, s.step, 0 AS event_id, $python AS name, FALSE AS waits,
+        s.rank, s.step, 0 AS event_id, $ending AS name, FALSE AS waits,
         greatest(0, s.end_ns - max(e.end_ns)) AS own_ns
     FROM steps AS s
     INNER JOIN host_times AS h ON s.rank = h.rank AND s.step = h.step
@@ -264,7 +266,7 @@ def _cells(trace: Trace, parts: str, params: Mapping[str, object]) -> Cells:
         work=", ".join(WORK),
         most=", ".join(_MOST.format(column) for column in WORK),
     )
-    named = {"python": PYTHON} if "$python" in query else {}
+    named = {"python": PYTHON, "ending": ENDING} if "$python" in query else {}
     return Cells(trace.sql(query, {"varying": VARYING, **named, **params}))
 
 

@@ -170,6 +170,19 @@ def test_an_interruption_in_every_step_decides_nothing(base: Trace, tmp_path: Pa
     assert seen.step.rest_ns == pytest.approx(2_000_000, rel=0.1)
 
 
+@pytest.mark.parametrize(("tail_us", "changed"), [(369, False), (1_500, True)])
+def test_what_ends_a_step_is_the_recorders_up_to_half_a_millisecond(
+    tail_us: int, tmp_path: Path, *, changed: bool
+) -> None:
+    before, after = (
+        made(tmp_path / f"{us}.parquet", steps(), TEXTS, tail_us=us) for us in (140, tail_us)
+    )
+    seen = both(before, after)
+    (rest,) = seen.of_kind("rest")
+    assert rest.delta_ns == pytest.approx((tail_us - 140) * 1_000)
+    assert rest.changed is seen.changed is changed
+
+
 def test_new_gone_and_edited_lines(base: Trace, tmp_path: Path) -> None:
     calls = [*CALLS[:2], Call(12, "gelu"), *CALLS[4:], Call(17, "cumsum")]
     texts = TEXTS | {12: "x = torch.tan(x)", 17: "x = x.cumsum(0)"}
@@ -217,7 +230,7 @@ def test_shapes_that_differ_in_every_step_are_one_op(tmp_path: Path) -> None:
     paths = [made(tmp_path / f"{s}.parquet", growing(s), TEXTS) for s in (1, 2)]
     seen = both(*paths)
     assert not seen.changed
-    assert len(seen.of_kind("op")) == len(CALLS) + 1  # and Python
+    assert len(seen.of_kind("op")) == len(CALLS) + 2  # Python, and the ends of steps
 
 
 def test_what_a_few_steps_run_counts_with_its_mean(base: Trace, tmp_path: Path) -> None:
