@@ -2,6 +2,7 @@
 -- title = "Python's garbage collector stops the program"
 -- question = "How long does Python's garbage collector stop the steps?"
 -- severity = "warning"
+-- likely = 0.75
 -- needs = ["collector", "measured"]
 -- message = """
 -- {pauses:count collection}, {full_pauses:count} of them full ones, stopped Python for \

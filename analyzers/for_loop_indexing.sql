@@ -2,6 +2,7 @@
 -- title = "A loop takes a tensor apart: {steps_of_loop:count time} {index_name} of {shape}"
 -- question = "Which lines index one tensor again and again in a Python loop?"
 -- severity = "warning"
+-- likely = 0.75
 -- needs = ["work", "shapes", "measured"]
 -- message = """
 -- Loops: {loops:count}, the longest of {steps_of_loop:count turn}. They index a tensor of \

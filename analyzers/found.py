@@ -23,6 +23,8 @@ class Found:
     host_low_ns: int
     """Host time that goes too: counts where the host sets the pace (ns)."""
     host_high_ns: int
+    likely: float = 0.5
+    """Where its saving is expected between its bounds, 0 to 1."""
 
 
 def found_in(
@@ -35,6 +37,7 @@ def found_in(
             analyzer.acts_on,
             row.get("host_saving_low_ns") or 0,
             row.get("host_saving_high_ns") or 0,
+            analyzer.likely,
         )
         for finding, row in zip(findings, rows, strict=True)
     ]

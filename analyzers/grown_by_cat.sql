@@ -2,6 +2,7 @@
 -- title = "A tensor is copied whole each time it grows: cat to {shape}"
 -- question = "Which lines grow a tensor by concatenation, step by step?"
 -- severity = "warning"
+-- likely = 0.75
 -- needs = ["work", "shapes", "measured"]
 -- acts_on = "device"
 -- message = """

@@ -35,7 +35,8 @@ _FENCE = "-- +++\n"
 _TEXTS = ("title", "question", "severity", "message", "advice", "proof", "reference")
 _LISTS = ("needs", "key")
 _REQUIRED = frozenset([*_TEXTS, *_LISTS, "columns"])
-_OPTIONAL = frozenset(["params", "health", "acts_on"])
+_OPTIONAL = frozenset(["params", "health", "acts_on", "likely"])
+_MIDDLE = 0.5
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Analyzer:
     """Whether it judges the trace rather than the program: such findings come first."""
     acts_on: str
     """What time its savings are part of: a key of `ACTS_ON`."""
+    likely: float
+    """Where a saving is expected between its bounds: 0 at the low, 1 at the high."""
     doc: str
     sql: str
 
@@ -98,6 +101,7 @@ def parse(name: str, text: str) -> Analyzer:
         "params": _params(name, meta.get("params", {})),
         "health": meta.get("health", False),
         "acts_on": meta.get("acts_on", "events"),
+        "likely": float(meta.get("likely", _MIDDLE)),
         "doc": prose,
         "sql": body.strip().removesuffix(";"),
     }
@@ -143,6 +147,9 @@ def _check_keys(name: str, meta: Mapping[str, Any]) -> None:
     described = isinstance(columns, dict) and _is_texts(list(columns.values()))
     _expect(name, "columns", "a table of texts, each with content", ok=described)
     _expect(name, "health", "true or false", ok=isinstance(meta.get("health", False), bool))
+    likely = meta.get("likely", _MIDDLE)
+    numeric = isinstance(likely, int | float) and not isinstance(likely, bool)
+    _expect(name, "likely", "a number from 0 to 1", ok=numeric and 0 <= likely <= 1)
 
 
 def _is_texts(value: object) -> bool:

@@ -2,6 +2,7 @@
 -- title = "The program waits for its input: {loader}"
 -- question = "Which lines wait for a DataLoader?"
 -- severity = "warning"
+-- likely = 0.75
 -- needs = ["input_waits", "measured"]
 -- message = """
 -- {waits:count read} of {loader} took {wait_ns:ns}, {wait_share:share} of {say_span}; the \

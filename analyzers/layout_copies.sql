@@ -2,6 +2,7 @@
 -- title = "Copies that only change the layout: {op_names}"
 -- question = "Which lines copy a tensor only to lay it out differently?"
 -- severity = "warning"
+-- likely = 0.75
 -- needs = ["work", "strides", "measured"]
 -- acts_on = "device"
 -- message = """

@@ -2,6 +2,7 @@
 -- title = "Recomputation in the backward: {say_top}"
 -- question = "What does activation checkpointing cost, and what memory does it buy?"
 -- severity = "info"
+-- likely = 0.75
 -- needs = ["recomputation", "work", "measured"]
 -- acts_on = "device"
 -- message = """

@@ -2,6 +2,7 @@
 -- title = "{say_title}: {shape} {source_dtype} to {target_dtype}"
 -- question = "Which lines cast the same tensor again and again?"
 -- severity = "info"
+-- likely = 0.75
 -- needs = ["work", "shapes", "modules", "measured"]
 -- acts_on = "device"
 -- message = """
@@ -44,9 +45,11 @@
 -- place = "Module and shape; they stand for the line where none is known."
 -- steps = "Steps they ran in; NULL where the trace has no steps."
 -- device_time_ns = "Duration of all these casts (ns)."
+-- taken_ns = "The same; on a CPU with what makes the new tensor (ns)."
 -- severity = "warning or info, by share; info unless they are weights."
--- saving_low_ns = "As saving_high_ns of weights; else NULL: no trace says it is one tensor (ns)."
--- saving_high_ns = "Duration of the repeats (ns)."
+-- saving_low_ns = "Duration of the repeats of weights; else NULL: it may not be one tensor (ns)."
+-- saving_high_ns = """Of weights all of taken_ns, since those kept narrow need no cast; else
+-- that of the repeats (ns)."""
 -- saving_basis = "How the saving follows from the numbers."
 -- confidence = "medium for weights, low for tensors of one shape."
 -- say_title = "What repeats."
@@ -106,7 +109,8 @@ placed AS (
             AND c.shape IN (l.input_shapes ->> '$[1]', l.input_shapes ->> '$[2]')
             AND c.shape <> l.input_shapes ->> '$[0]',
             FALSE
-        ) AS is_weight
+        ) AS is_weight,
+        if(c.device = 'cpu', greatest(c.duration_ns, p.duration_ns), c.duration_ns) AS taken_ns
     FROM cast_ops AS c
     -- copy_ in _to_copy in to in the layer
     INNER JOIN ops AS p
@@ -150,7 +154,9 @@ places AS (
         nullif(count(DISTINCT step), 0) AS steps,
         if(bool_or(bytes IS NULL), NULL, sum(bytes) FILTER (WHERE number > 1))::BIGINT AS bytes,
         sum(duration_ns)::BIGINT AS device_time_ns,
-        sum(duration_ns) FILTER (WHERE number > 1)::BIGINT AS saving_high_ns,
+        sum(taken_ns)::BIGINT AS taken_ns,
+        sum(duration_ns) FILTER (WHERE number > 1)::BIGINT AS repeats_ns,
+        sum(taken_ns) FILTER (WHERE number > 1 OR what = 'weights')::BIGINT AS saving_high_ns,
         arg_max(module, (duration_ns, event_id)) AS module,
         arg_max(shape, (coalesce(bytes, 0), event_id)) AS shape,
         arg_max(source_dtype, (duration_ns, event_id)) AS source_dtype,
@@ -188,12 +194,16 @@ SELECT
     p.place,
     p.steps,
     p.device_time_ns,
+    p.taken_ns,
     p.saving_high_ns,
     p.event_ids,
     p.start_ns,
-    if(p.what = 'weights', p.saving_high_ns, NULL)::BIGINT AS saving_low_ns,
+    if(p.what = 'weights', p.repeats_ns, NULL)::BIGINT AS saving_low_ns,
     CASE
-        WHEN p.what = 'weights' THEN 'the casts after the first of each weight'
+        WHEN p.what = 'weights'
+            THEN
+                'high: all casts, as of weights that are kept narrow; low: those after the first of'
+                || ' each weight'
         ELSE
             'high: the casts after the first of each; that they read the same tensor is inferred'
     END AS saving_basis,

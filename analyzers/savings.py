@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import duckdb
 
@@ -69,7 +70,7 @@ def of_the_step(trace: Trace, found: Sequence[Found]) -> tuple[list[Finding], li
     `Combined` for measured and one for modelled savings, where there are such.
     """
     if not any(each.finding.saving_high_ns for each in found):
-        return [each.finding for each in found], []
+        return [_expected(each.finding, each.likely) for each in found], []
     with ThreadPoolExecutor(2) as pool, duckdb.connect() as local:
         units, in_gaps = pool.submit(trace.sql, _UNITS), pool.submit(trace.sql, _IN_GAPS)
         spans = _spans(trace)
@@ -77,7 +78,10 @@ def of_the_step(trace: Trace, found: Sequence[Found]) -> tuple[list[Finding], li
         keep_table(local, "in_gaps", in_gaps.result())
         keep_claims(local, found)
         keep_found(local, [each.acts_on for each in found], [each.finding for each in found])
-        findings = of_a_cpu(paced(local, found, spans), spans)
+        bounded = of_a_cpu(paced(local, found, spans), spans)
+        findings = [
+            _expected(finding, each.likely) for finding, each in zip(bounded, found, strict=True)
+        ]
         together = [
             combined(
                 local,
@@ -90,6 +94,14 @@ def of_the_step(trace: Trace, found: Sequence[Found]) -> tuple[list[Finding], li
             if any(f.figures == figures and f.saving_high_ns for f in findings)
         ]
     return findings, together
+
+
+def _expected(finding: Finding, likely: float) -> Finding:
+    """With what is expected between its bounds; an unknown low may be nothing."""
+    low, high = finding.saving_low_ns or 0, finding.saving_high_ns
+    if high is None:
+        return finding
+    return replace(finding, saving_likely_ns=round(low + likely * (high - low)))
 
 
 def _spans(trace: Trace) -> Spans:

@@ -2,6 +2,7 @@
 -- title = "zero_grad writes zeros into {tensors:count gradient}"
 -- question = "Which zero_grad fills gradients that could be dropped?"
 -- severity = "info"
+-- likely = 0.75
 -- needs = ["framework", "work", "measured"]
 -- message = """
 -- {calls:count call} of zero_grad(set_to_none=False) fill {tensors:count gradient} each: \

@@ -33,6 +33,8 @@ class Finding:
     """Device time over the busy time of its devices, 0 to 1."""
     saving_low_ns: int | None = None
     saving_high_ns: int | None = None
+    saving_likely_ns: int | None = None
+    """Expected, between the two; None where the high is unknown."""
     saving_basis: str = ""
     figures: str = "measured"
     """measured, modelled or reported: what the numbers rest on."""

@@ -170,5 +170,6 @@ def _properties(finding: Finding) -> dict[str, object]:
         "device_time_ns": finding.device_time_ns,
         "saving_low_ns": finding.saving_low_ns,
         "saving_high_ns": finding.saving_high_ns,
+        "saving_likely_ns": finding.saving_likely_ns,
     }
     return {key: value for key, value in known.items() if value is not None}

@@ -107,7 +107,12 @@ class AskingTools:
                 findings=[short(finding) for finding in report.findings[:5]],
                 findings_total=len(report.findings),
                 together=[
-                    Saving(low_ns=each.low_ns, high_ns=each.high_ns, figures=each.figures)
+                    Saving(
+                        low_ns=each.low_ns,
+                        high_ns=each.high_ns,
+                        likely_ns=None,
+                        figures=each.figures,
+                    )
                     for each in report.combined
                 ],
                 not_applicable=len(report.not_applicable),

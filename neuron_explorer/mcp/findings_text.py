@@ -26,7 +26,10 @@ def short(finding: Finding) -> ShortFinding:
         title=finding.title,
         place=formats.place(finding.source_file, finding.source_line) or finding.module,
         saving=Saving(
-            low_ns=finding.saving_low_ns, high_ns=finding.saving_high_ns, figures=finding.figures
+            low_ns=finding.saving_low_ns,
+            high_ns=finding.saving_high_ns,
+            likely_ns=finding.saving_likely_ns,
+            figures=finding.figures,
         ),
         device_time_ns=finding.device_time_ns,
         confidence=finding.confidence,

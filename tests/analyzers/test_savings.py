@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,15 @@ HOST_BOUND = [*launched(0, 5, 20, 0), *launched(100, 105, 20, 2), *launched(200,
 def test_a_step_bound_by_its_device_gains_all_of_it(open_trace: OpenTrace) -> None:
     given = found(10 * US, 40 * US, (1, 3))
     (finding,), _ = of_the_step(open_trace(DEVICE_BOUND), [given])
-    assert finding == given.finding
+    assert finding == replace(
+        given.finding, saving_likely_ns=25 * US
+    )  # halfway, if nothing is said
+
+
+def test_a_saving_is_expected_where_its_analyzer_says(open_trace: OpenTrace) -> None:
+    given = replace(found(10 * US, 50 * US, (1, 3)), likely=0.75)
+    (finding,), _ = of_the_step(open_trace(DEVICE_BOUND), [given])
+    assert finding.saving_likely_ns == 40 * US
 
 
 def test_a_step_bound_by_its_host_gains_only_what_the_host_is_spared(

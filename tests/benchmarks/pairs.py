@@ -124,17 +124,21 @@ class Judged:
             for each in self.report.findings
         )
 
-    def saving(self, analyzer: str) -> tuple[float, float] | None:
-        """Shares of the step that its findings promise together; None where they say nothing."""
+    def saving(self, analyzer: str) -> tuple[float, float, float] | None:
+        """Shares of the step that its findings promise together; None where they say nothing.
+
+        Returns:
+            At least, likely, at most.
+        """
         known = [
-            (each.saving_low_ns or 0, each.saving_high_ns)
+            (each.saving_low_ns or 0, each.saving_likely_ns or 0, each.saving_high_ns)
             for each in self.report.findings
             if each.analyzer == analyzer and each.saving_high_ns is not None
         ]
         if not known or not self.span_ns:
             return None
-        low, high = (sum(values) / self.span_ns for values in zip(*known, strict=True))
-        return low, min(high, 1.0)
+        low, likely, high = (sum(values) / self.span_ns for values in zip(*known, strict=True))
+        return low, min(likely, 1.0), min(high, 1.0)
 
 
 _SPAN = """

@@ -44,6 +44,7 @@ class Row:
     alarms: tuple[str, ...]
     gain: str
     low: float | None = None
+    likely: float | None = None
     high: float | None = None
     measured: float | None = None
 
@@ -57,12 +58,12 @@ class Row:
 
     @property
     def error(self) -> float | None:
-        """Middle of the promise against what was measured; None where nothing is measured."""
+        """What is expected against what was measured; None where nothing is measured."""
         if self.measured is None:
             return None
-        if self.low is None or self.high is None or self.measured <= 0:
+        if self.likely is None or self.measured <= 0:
             return float("inf")
-        return abs((self.low + self.high) / 2 - self.measured) / self.measured
+        return abs(self.likely - self.measured) / self.measured
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,7 @@ def score_pair(pair: Pair) -> Row:
     if pair.gain != VERIFIABLE:
         return row
     runs += [_warm_judged(pair, names) for _ in range(PROFILED - 1)]
-    low, high = _promised(runs, names)
-    return Row(**{**asdict(row), "low": low, "high": high, "measured": _measured(pair)})
+    return Row(**{**asdict(row), **_promised(runs, names), "measured": _measured(pair)})
 
 
 def _warm_judged(pair: Pair, names: Sequence[str]) -> Judged:
@@ -129,12 +129,12 @@ def _warm_judged(pair: Pair, names: Sequence[str]) -> Judged:
     return judge(pair.slow, list(names))
 
 
-def _promised(runs: Sequence[Judged], names: Sequence[str]) -> tuple[float | None, float | None]:
+def _promised(runs: Sequence[Judged], names: Sequence[str]) -> dict[str, float]:
     promised = [saving for run in runs if (saving := run.saving(names[0])) is not None]
     if not promised:
-        return None, None
-    lows, highs = zip(*promised, strict=True)
-    return statistics.median(lows), statistics.median(highs)
+        return {}
+    bounds = zip(("low", "likely", "high"), zip(*promised, strict=True), strict=True)
+    return {name: statistics.median(values) for name, values in bounds}
 
 
 def _measured(pair: Pair) -> float:
@@ -180,10 +180,12 @@ def render(row: Row) -> str:
     if row.measured is None:
         gain = f"not measured: {row.gain.removeprefix('not measured: ')}"
     else:
-        low, high = (("?" if v is None else f"{v:.1%}") for v in (row.low, row.high))
+        low, likely, high = (
+            "?" if v is None else f"{v:.1%}" for v in (row.low, row.likely, row.high)
+        )
         error = "" if row.error is None else f"error {row.error:.0%}"
         verdict = "inside" if row.inside else "OUTSIDE"
-        gain = f"[{low}, {high}] measured {row.measured:.1%} {verdict} {error}"
+        gain = f"[{low}, {high}] likely {likely}, measured {row.measured:.1%} {verdict} {error}"
     noise = f"  ALARM {'; '.join(row.alarms)}" if row.alarms else ""
     return f"{row.name:<34} found {found}  {gain}{noise}"
 
