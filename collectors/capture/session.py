@@ -208,7 +208,11 @@ class profile(Recording):  # noqa: N801 - named like torch's own
         attempt(hide_own_code, "torch.compile may compile what records")
         if self._listening is not None:
             attempt(self._listening.listen, "compilations are not recorded")
-        attempt(super().start, "nothing is recorded")
+        try:
+            attempt(super().start, "nothing is recorded")
+        except Warning:  # where warnings are errors, no `with` block ends what did not begin
+            sessions.active = None
+            raise
 
     def step(self) -> None:
         """A step ends, as in torch; harmless where this session does not record.

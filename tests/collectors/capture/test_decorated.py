@@ -13,7 +13,10 @@ torch = pytest.importorskip("torch")
 from neuron_explorer.collectors.capture.session import profile  # noqa: E402
 from neuron_explorer.errors import UsageError  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning"),
+]
 
 
 @pytest.fixture

@@ -403,3 +403,18 @@ def test_a_fault_of_ours_does_not_end_the_job(
     with pytest.warns(UserWarning, match="the profile was not written: ours"), session:
         torch.ones(2)
     assert not Path("trace.parquet").exists()
+
+
+def test_a_session_that_did_not_begin_stands_in_nobodys_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fault(*_: object) -> None:
+        raise OSError("no recorder here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.profiler.profile, "start", fault)
+        with pytest.raises(UserWarning, match="nothing is recorded: no recorder here"):
+            profile().start()  # warnings are errors here
+    with profile() as session:
+        torch.ones(2).exp()
+    assert session.paths == [Path("trace.parquet")]
