@@ -211,7 +211,7 @@ def test_a_graph_is_one_program_within_what_its_eager_form_promised(tmp_path: Pa
     (summary,) = (f for f in report.findings if f.analyzer == "dry_run_summary")
     assert (summary.evidence["graphs"], summary.evidence["graph_submissions"]) == (1, 2)
     assert summary.evidence["compiled_ns"] == 2 * first["modelled_duration_ns"]
-    assert "; compiled: 1 graphs in 2 submissions in all, modelled " in summary.message
+    assert "; compiled: 1 graph in 2 submissions in all, modelled " in summary.message
     gain: Any
     (gain,) = (f.evidence for f in report.findings if f.evidence.get("phase") == "forward")
     assert gain["programs"] == 3

@@ -37,14 +37,18 @@ _SLICES = f"""
 WITH work AS ({_IN_PART}),
 
 clocks AS (
-    SELECT rank, arg_min(start_ns - modelled_start_ns, (modelled_start_ns, event_id)) AS shift_ns
+    SELECT
+        rank,
+        coalesce(
+            arg_min(start_ns - modelled_start_ns, (modelled_start_ns, event_id)), {{base_ns}}
+        ) AS shift_ns
     FROM work GROUP BY rank
 )
 
 SELECT
     concat_ws(chr(31), 'modelled', w.rank, coalesce(w.device, ''), coalesce(w.queue, '')) AS place,
     w.modelled_start_ns + c.shift_ns - {{base_ns}} AS start_ns,
-    w.modelled_end_ns + c.shift_ns - {{base_ns}} AS end_ns,
+    coalesce(w.modelled_end_ns, w.modelled_start_ns) + c.shift_ns - {{base_ns}} AS end_ns,
     w.name, w.event_id, w.modelled_start_ns, w.bound, w.launch_cost_ns, w.memory_floor_ns,
     w.compute_floor_ns, w.link_ns, w.bytes, w.flops, w.op_name, w.graph_id, w.step, w.phase,
     w.module, w.source_file, w.source_line
