@@ -12,10 +12,10 @@ from neuron_explorer.trace import Trace
 
 _PLACES = f"""
 SELECT {PLACE} AS place, e.rank, {ON_DEVICE} AS on_device, e.kind = 'device_annotation' AS marks,
-    e.pid, e.pid_raw, e.tid, e.tid_raw, any_value(e.thread_name) AS thread_name,
+    e.pid, e.pid_raw, e.tid, e.tid_raw, min(e.thread_name) AS thread_name,
     e.device, e.queue, e.stream, count(*) AS events
 FROM events AS e WHERE {{condition}} GROUP BY ALL
-ORDER BY e.rank, on_device DESC, e.device, e.queue, marks, e.pid, events DESC, e.tid
+ORDER BY e.rank, on_device DESC, e.device, e.queue, marks, e.pid, events DESC, e.tid, place
 """
 
 
