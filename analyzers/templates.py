@@ -101,15 +101,12 @@ class _People(Formatter):
             return "unknown"
         if format_spec == "file":
             return "/".join(PurePath(str(value)).parts[-2:])
-        if format_spec in _UNITS:
-            if not isinstance(value, int | float):
-                raise ValueError(f"{value!r} has no unit {format_spec!r}")
-            return _UNITS[format_spec](value)
         unit, _, noun = format_spec.partition(" ")
-        if unit == "count" and noun:
+        if unit in _UNITS and (not noun or unit == "count"):
             if not isinstance(value, int | float):
                 raise ValueError(f"{value!r} has no unit {format_spec!r}")
-            return f"{_count_text(value)} {noun if value == 1 else _plural(noun)}"
+            said = _UNITS[unit](value)
+            return f"{said} {noun if value == 1 else _plural(noun)}" if noun else said
         return str(super().format_field(value, format_spec))
 
 

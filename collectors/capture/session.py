@@ -49,6 +49,7 @@ from neuron_explorer.collectors.capture.window import (
     owners_of,
     write_window,
 )
+from neuron_explorer.collectors.linking.frames import Owners
 from neuron_explorer.errors import TraceError, UsageError
 from neuron_explorer.trace import Trace
 
@@ -138,8 +139,6 @@ class profile(Recording):  # noqa: N801 - named like torch's own
         owners = owners_of(mine, plumbing)
         frames = how == "call" if with_stack is None else with_stack
         modules = ModuleCalls(beside_frames=frames)
-        # a trace function for modules alone would cost more than it tells
-        watching = how == "exact" or (how == "call" and BY_EVENTS)
         growth, self._steps = Growth(max_growth), StepMarks()
         listening = CompileSources() if compile_sources else None
         # else a trace function would see all calls of a compilation
@@ -147,14 +146,7 @@ class profile(Recording):  # noqa: N801 - named like torch's own
         self._listening = listening or (Resting() if traced else None)
         super().__init__(
             Beside(
-                lines=LineSession(
-                    modules.watch,
-                    lines=how == "exact",
-                    check=self.check_growth,
-                    owners=owners,
-                )
-                if watching
-                else None,
+                lines=self._lines(how, modules, owners),
                 companions=[*_companions(listening), self._steps, modules],
                 owners=owners,
             ),
@@ -181,6 +173,14 @@ class profile(Recording):  # noqa: N801 - named like torch's own
         """How often `start()` was called while this very session was running."""
         sessions.watch()
         guard(self)
+
+    def _lines(self, how: Source, modules: ModuleCalls, owners: Owners) -> LineSession | None:
+        # a trace function for modules alone would cost more than it tells
+        if how != "exact" and not (how == "call" and BY_EVENTS):
+            return None
+        return LineSession(
+            modules.watch, lines=how == "exact", check=self.check_growth, owners=owners
+        )
 
     def __call__(self, function: F) -> F:
         """Decorate: each call is recorded, also of a coroutine or a generator.
@@ -211,7 +211,7 @@ class profile(Recording):  # noqa: N801 - named like torch's own
         try:
             attempt(super().start, "nothing is recorded")
         except Warning:  # where warnings are errors, no `with` block ends what did not begin
-            sessions.active = None
+            self._leave()
             raise
 
     def step(self) -> None:
@@ -240,13 +240,16 @@ class profile(Recording):  # noqa: N801 - named like torch's own
                 self._cut = self._cut or ("window_incomplete", f"step {self.step_num}", 1)
             super().stop()
         finally:
-            sessions.active = None
-            disarm()
-            if self._listening is not None:
-                self._listening.leave()
+            self._leave()
         self._say_what_is_missing(ends_in)
         self._say_what_is_too_much()
         self._raise_the_handlers()
+
+    def _leave(self) -> None:
+        sessions.active = None
+        disarm()
+        if self._listening is not None:
+            self._listening.leave()
 
     def __exit__(
         self,

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+ENDING = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
+"""Windows has no SIGHUP."""
 
 _SAME_S = 1.0
 """`timeout` sends its signal twice, and people press Ctrl-C twice: what follows another this soon

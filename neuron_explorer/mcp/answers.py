@@ -85,9 +85,7 @@ class OpenAnswer(Answer):
 class Saving(Part):
     low_ns: int | None = Field(description="At least (ns); null = unknown.")
     high_ns: int | None = Field(description="At most (ns); null = unknown.")
-    likely_ns: int | None = Field(
-        None, description="Expected, between the two (ns); null = unknown."
-    )
+    likely_ns: int | None = Field(description="Expected, between the two (ns); null = unknown.")
     figures: str = Field(description="measured or modelled.")
 
 

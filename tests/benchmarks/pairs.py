@@ -111,7 +111,6 @@ class Judged:
 
     report: Report
     span_ns: int
-    """Of all steps, but for what the recorder takes to open them: nothing unprofiled does that."""
 
     def found(self, script: Path, label: Label) -> bool:
         return any(
@@ -141,21 +140,14 @@ class Judged:
         return low, min(likely, 1.0), min(high, 1.0)
 
 
-_SPAN = """
-SELECT max(s.span_ns - c.opened_ns)::BIGINT AS span_ns
-FROM rank_spans AS s
-INNER JOIN recorder_costs AS c ON s.rank = c.rank
-"""
-
-
 def judge(script: Path, only: list[str] | None = None) -> Judged:
     """Run a script in this process and judge the trace that it leaves."""
     with place_of_its_own():
         gc.collect()  # garbage of earlier scripts is not this one's
         runpy.run_path(str(script), run_name="__main__")
         with Trace.open([OUTPUT]) as trace:
-            (spans,) = trace.sql(_SPAN).to_pylist()
-            return Judged(run(trace, only=only), spans["span_ns"] or 0)
+            spans = trace.sql("SELECT max(span_ns) AS span_ns FROM rank_spans").to_pylist()
+            return Judged(run(trace, only=only), spans[0]["span_ns"] or 0)
 
 
 @contextlib.contextmanager

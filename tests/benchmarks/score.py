@@ -58,12 +58,22 @@ class Row:
 
     @property
     def error(self) -> float | None:
-        """What is expected against what was measured; None where nothing is measured."""
+        """Middle of the promise against what was measured; None where nothing is measured."""
+        if self.low is None or self.high is None:
+            return None if self.measured is None else float("inf")
+        return self._error((self.low + self.high) / 2)
+
+    @property
+    def error_of_likely(self) -> float | None:
+        """What is expected against what was measured: told beside, and no goal."""
+        if self.likely is None:
+            return None if self.measured is None else float("inf")
+        return self._error(self.likely)
+
+    def _error(self, promised: float) -> float | None:
         if self.measured is None:
             return None
-        if self.likely is None or self.measured <= 0:
-            return float("inf")
-        return abs(self.likely - self.measured) / self.measured
+        return abs(promised - self.measured) / self.measured if self.measured > 0 else float("inf")
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,7 @@ class Score:
         labels = sum(row.labels for row in self.rows)
         timed = [row for row in self.rows if row.measured is not None]
         errors = [row.error for row in timed if row.error is not None]
+        expected = [row.error_of_likely for row in timed if row.error_of_likely is not None]
         widths = [row.high / row.low for row in timed if row.low and row.high]
         return {
             "pairs": len(self.rows),
@@ -89,6 +100,7 @@ class Score:
             "verifiable": len(timed),
             "inside": statistics.fmean(bool(row.inside) for row in timed) if timed else None,
             "median_error": statistics.median(errors) if errors else None,
+            "median_error_of_likely": statistics.median(expected) if expected else None,
             "without_low": sum(not row.low for row in timed),
             "median_width": statistics.median(widths) if widths else None,
         }
@@ -197,7 +209,7 @@ def table(scored: Score) -> str:
         for name, found in scored.healthy.items()
     ]
     totals = scored.totals()
-    lines += ["", *(f"{name:<14} {_number(value)}" for name, value in totals.items())]
+    lines += ["", *(f"{name:<22} {_number(value)}" for name, value in totals.items())]
     return "\n".join(lines)
 
 
