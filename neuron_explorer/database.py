@@ -23,11 +23,12 @@ Cursor = duckdb.DuckDBPyConnection
 # Without compressed_materialization: in DuckDB 2.0.1 a sum over a join with what is provably empty
 # is silently cut to one byte once it is sorted (tests/test_trace.py).
 # Every query reads the footer of each file, which no one writes to once it is a trace.
+# GLOBAL: every query has a cursor of its own, which inherits nothing that is set for one alone.
 _SETTINGS = """
-SET python_enable_replacements = false;
-SET TimeZone = 'UTC';
-SET parquet_metadata_cache = true;
-SET disabled_optimizers = 'compressed_materialization'
+SET GLOBAL python_enable_replacements = false;
+SET GLOBAL TimeZone = 'UTC';
+SET GLOBAL parquet_metadata_cache = true;
+SET GLOBAL disabled_optimizers = 'compressed_materialization'
 """
 
 # What a query brings upon itself, whatever the files hold.

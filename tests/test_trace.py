@@ -287,6 +287,16 @@ def test_variables_of_the_caller_are_no_tables(tmp_path: Path) -> None:
     assert secret.num_rows == 1
 
 
+def test_every_query_runs_under_the_settings_of_the_trace(tmp_path: Path) -> None:
+    """A cursor inherits only what is set for the whole instance."""
+    trace = Trace.open([one_kernel(tmp_path / "t.parquet")])
+    names = ("TimeZone", "parquet_metadata_cache", "python_enable_replacements")
+    found = trace.rows(
+        f"SELECT {', '.join(f'current_setting({name!r}) AS {name}' for name in names)}"
+    )
+    assert found == [dict(zip(names, ("UTC", True, False), strict=True))]
+
+
 def test_kept_folder_goes_with_the_trace(tmp_path: Path) -> None:
     for close in (True, False):
         folder = TemporaryDirectory(dir=tmp_path)

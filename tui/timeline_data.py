@@ -56,7 +56,7 @@ _ROOF = """
 SELECT bytes, flops, share_of_floor, floor_ns, bound
 FROM roofline WHERE rank = $rank AND event_id = $event_id
 """
-_NAMES = "SELECT event_id, name FROM spans WHERE rank = $rank AND event_id IN ($op, $launch)"
+_NAME = "SELECT name FROM spans WHERE rank = $rank AND event_id = $event_id"
 _UP = """
 SELECT rank, coalesce(
     nullif(launch_id, event_id), nullif(op_id, event_id), nullif(parent_id, event_id)
@@ -201,14 +201,22 @@ def details(ask: Ask, key: EventKey) -> Mapping[str, Any]:
     if not found:
         return {}
     event = found[0]
-    wanted = {"rank": key.rank, "op": event["op_id"], "launch": event["launch_id"]}
-    names = {row["event_id"]: row["name"] for row in ask.rows(_NAMES, wanted)}
-    named = {"op_name": names.get(event["op_id"]), "launch_name": names.get(event["launch_id"])}
+    named = {
+        f"{which}_name": _name(ask, key.rank, event[f"{which}_id"]) for which in ("op", "launch")
+    }
     roof: Sequence[Mapping[str, Any]] = ask.rows(_ROOF, key._asdict())
     known = roof[0] if roof else _NO_ROOF
     note = event["cost_note"] if known["bytes"] is None else None
     why = {"why_unknown": in_words(note) if note else None}
     return {**event, **named, **known, **why}
+
+
+def _name(ask: Ask, rank: int, event_id: int | None) -> str | None:
+    # one by one: of a list of ids DuckDB skips no part of the table
+    if event_id is None:
+        return None
+    found = ask.rows(_NAME, {"rank": rank, "event_id": event_id})
+    return found[0]["name"] if found else None
 
 
 def up(ask: Ask, key: EventKey) -> Span | None:
