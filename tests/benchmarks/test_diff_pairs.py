@@ -21,6 +21,7 @@ def test_the_changed_line_comes_first(name: str) -> None:
 
 
 @pytest.mark.bench
+@pytest.mark.filterwarnings("ignore:.*script_method. is deprecated:DeprecationWarning")
 @pytest.mark.parametrize(
     "pair", [pair for pair in pairs() if pair.name not in NOT_OF_A_STEP], ids=lambda pair: pair.name
 )
