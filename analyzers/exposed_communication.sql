@@ -24,6 +24,10 @@
 -- default = 0.05
 -- doc = "From this share of the span on it is a warning, else info."
 --
+-- [params.least_steps]
+-- default = 3
+-- doc = "With so many steps a collective that ran once is set-up, and no warning."
+--
 -- [columns]
 -- events = "Collectives of this kind at this place."
 -- exposed_ns = "Their time in which neither compute nor an earlier collective ran (ns)."
@@ -39,7 +43,7 @@
 -- group_size = "Ranks that take part; NULL where unknown."
 -- steps = "Steps they ran in; NULL where the trace has no steps."
 -- device_time_ns = "Their time, waiting for other ranks included (ns)."
--- severity = "warning or info, by exposed_share."
+-- severity = "warning or info, by exposed_share and whether it recurs."
 -- saving_low_ns = "0: it may be time to wait for a slower rank, or needed at once (ns)."
 -- saving_high_ns = "exposed_ns (ns)."
 -- saving_basis = "How the saving follows from the numbers."
@@ -125,8 +129,11 @@ SELECT
     'medium' AS confidence,
     p.device_time_ns - p.exposed_ns AS hidden_ns,
     round(p.exposed_ns / d.span_ns, 4) AS exposed_share,
-    CASE WHEN p.exposed_ns >= d.warning_ns THEN 'warning' ELSE 'info' END
-        AS severity,
+    CASE
+        WHEN p.events = 1 AND r.steps >= $least_steps THEN 'info'
+        WHEN p.exposed_ns >= d.warning_ns THEN 'warning'
+        ELSE 'info'
+    END AS severity,
     CASE
         WHEN p.device = 'cpu'
             THEN
@@ -143,5 +150,6 @@ SELECT
     END AS fix
 FROM places AS p
 INNER JOIN device_spans AS d ON p.rank = d.rank AND p.device = d.device
+INNER JOIN rank_spans AS r ON p.rank = r.rank
 WHERE p.exposed_ns >= d.least_ns
 ORDER BY p.exposed_ns DESC, p.start_ns ASC

@@ -39,6 +39,10 @@
 -- default = 0.1
 -- doc = "A function that takes this share of most steps is a warning, else info."
 --
+-- [params.most_of_usual]
+-- default = 3
+-- doc = "What a step has beyond so many times the usual step's is set-up, and no step's saving."
+--
 -- [params.recorded_line_ns]
 -- default = 1_000
 -- doc = "What recording one line costs Python: 0.6 to 0.75 us measured on Python 3.11 (ns)."
@@ -58,7 +62,7 @@
 -- steps = "Steps they are in; NULL where the trace has no steps."
 -- severity = "warning or info, by share of most steps without what the recording may have cost."
 -- saving_low_ns = "0: what Python computes may be needed (ns)."
--- saving_high_ns = "gap_ns (ns)."
+-- saving_high_ns = "gap_ns without set-up (ns)."
 -- saving_basis = "How the saving follows from the numbers."
 -- confidence = "low where Python frames or lines were recorded, which slows Python itself."
 -- caveat = "The same, in a sentence."
@@ -190,6 +194,25 @@ by_step AS (
     GROUP BY ALL
 ),
 
+-- a process group, a model or a cache that one step builds is paid once
+recurring AS (
+    SELECT
+        rank,
+        source_file,
+        place,
+        sum(if(step IS NULL, step_ns, least(step_ns, $most_of_usual * median_ns)))::BIGINT
+            AS recurring_ns
+    FROM (
+        SELECT
+            *,
+            quantile_disc(step_ns, 0.5) FILTER (WHERE step IS NOT NULL) OVER (
+                PARTITION BY rank, source_file, place
+            ) AS median_ns
+        FROM by_step
+    ) AS by_usual
+    GROUP BY ALL
+),
+
 usual AS (
     SELECT
         s.rank,
@@ -267,8 +290,8 @@ SELECT
     p.event_ids,
     p.start_ns,
     0::BIGINT AS saving_low_ns,
-    p.gap_ns AS saving_high_ns,
-    'high: all of these stretches; low: nothing, for what Python computes may be needed'
+    c.recurring_ns AS saving_high_ns,
+    'high: all of these stretches but set-up; low: nothing, for what Python computes may be needed'
         AS saving_basis,
     round(p.gap_ns / r.span_ns, 4) AS gap_share,
     CASE
@@ -289,6 +312,10 @@ INNER JOIN usual AS u
     ON
         p.rank = u.rank AND p.place = u.place
         AND p.source_file IS NOT DISTINCT FROM u.source_file
+INNER JOIN recurring AS c
+    ON
+        p.rank = c.rank AND p.place = c.place
+        AND p.source_file IS NOT DISTINCT FROM c.source_file
 INNER JOIN recorded_spans AS r ON p.rank = r.rank
 LEFT JOIN slowed AS s ON p.rank = s.rank
 WHERE p.gap_ns >= r.least_ns
