@@ -106,6 +106,13 @@ device_spans AS (
         $min_share * span_ns AS least_ns,
         $warning_share * span_ns AS warning_ns
     FROM devices
+),
+
+loops AS (
+    SELECT
+        rank,
+        coalesce(steps >= $least_steps, FALSE) AS many_steps
+    FROM rank_spans
 )
 
 SELECT
@@ -130,7 +137,7 @@ SELECT
     p.device_time_ns - p.exposed_ns AS hidden_ns,
     round(p.exposed_ns / d.span_ns, 4) AS exposed_share,
     CASE
-        WHEN p.events = 1 AND r.steps >= $least_steps THEN 'info'
+        WHEN p.events = 1 AND l.many_steps THEN 'info'
         WHEN p.exposed_ns >= d.warning_ns THEN 'warning'
         ELSE 'info'
     END AS severity,
@@ -150,6 +157,6 @@ SELECT
     END AS fix
 FROM places AS p
 INNER JOIN device_spans AS d ON p.rank = d.rank AND p.device = d.device
-INNER JOIN rank_spans AS r ON p.rank = r.rank
+INNER JOIN loops AS l ON p.rank = l.rank
 WHERE p.exposed_ns >= d.least_ns
 ORDER BY p.exposed_ns DESC, p.start_ns ASC
