@@ -21,6 +21,7 @@ from neuron_explorer.collectors.capture.asked import (
     configuration,
     resolve_source,
 )
+from neuron_explorer.collectors.capture.cautions import files_of_earlier_runs, short_schedule
 from neuron_explorer.collectors.capture.collector_pauses import CollectorPauses
 from neuron_explorer.collectors.capture.companions import Companion, Remark
 from neuron_explorer.collectors.capture.compiler import CompileSources, hide_own_code
@@ -241,8 +242,7 @@ class profile(Recording):  # noqa: N801 - named like torch's own
             super().stop()
         finally:
             self._leave()
-        self._say_what_is_missing(ends_in)
-        self._say_what_is_too_much()
+        self._say_what_to_mind(ends_in)
         self._raise_the_handlers()
 
     def _leave(self) -> None:
@@ -384,26 +384,15 @@ class profile(Recording):  # noqa: N801 - named like torch's own
             return ""
         return f"this session joined the one opened at {self._outer.opened_at}; ask after its end"
 
-    def _say_what_is_missing(self, ends_in: ProfilerAction) -> None:
-        early = ends_in in _RECORDS
-        if not self.record_steps or len(self.paths) > 1 or (self.paths and not early):
-            return
-        if self.step_num == 0:
-            said = "a schedule was given, but step() was called 0 times"
-        else:
-            said = f"step() was called {self.step_num} times, which is less than the schedule asks"
-        what = "the window is incomplete" if self.paths else "nothing was recorded"
-        warnings.warn(f"{said}: {what}", stacklevel=3)
-
-    def _say_what_is_too_much(self) -> None:
+    def _say_what_to_mind(self, ends_in: ProfilerAction) -> None:
+        steps = self.step_num if self.record_steps else None
         earlier = self.outputs.of_earlier_runs() if self._paths else []
-        if earlier:
-            more = f" and {len(earlier) - 1} more" if len(earlier) > 1 else ""
-            warnings.warn(
-                f"{earlier[0]}{more}: of an earlier run that had more windows or ranks; remove "
-                "them before you read the folder as one run",
-                stacklevel=3,
-            )
+        for said in (
+            short_schedule(steps, len(self.paths), early=ends_in in _RECORDS),
+            files_of_earlier_runs(earlier),
+        ):
+            if said:
+                warnings.warn(said, stacklevel=3)
 
 
 def _companions(compile_sources: CompileSources | None) -> list[Companion]:

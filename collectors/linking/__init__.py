@@ -98,6 +98,54 @@ def link(
         owners: Whose code it is where the usual rules do not say.
         compiled_graphs: Graphs that a capture saw being compiled.
     """
+    ties = _ties(events, process_of_track)
+    parent, launch, op, forward = ties.parent, ties.launch, ties.op, ties.forward
+    again = recomputed(events, parent)
+    sources = _sources(events, parent, (forward, launch, op), again, owners)
+    give_back()
+    giver = np.where(launch >= 0, launch, op)
+    work = np.flatnonzero(events.roles("hardware/", HOST_COLLECTIVE) & (giver >= 0))
+    graphs = link_graphs(events, parent, forward, giver, compiled_graphs, owners)
+    give_sources(events, parent, op, graphs, sources)
+    phase = phases(events, parent, sources.module)
+    phase[graphs.compiling] = PHASES.index("compile")
+    phase[~ties.nested] = NULL
+    step, in_region = steps_by_time(events), compiled(events, parent)
+    for column in (step, phase, in_region, again):
+        column[work] = column[giver[work]]
+    _settle_forwards(events, forward, op, again)
+    del giver, work
+    give_back()
+    return Links(
+        parent=parent,
+        launch=launch,
+        op=op,
+        forward=forward,
+        via=ties.via,
+        self_ns=ties.self_ns,
+        step=step,
+        phase=phase,
+        compiled=in_region,
+        recomputed=again,
+        graphs=graphs,
+        sources=sources,
+    )
+
+
+@dataclass(frozen=True)
+class _Ties:
+    """Rows that each row belongs to, and which of them nest."""
+
+    parent: Rows
+    launch: Rows
+    op: Rows
+    forward: Rows | None
+    via: SmallCodes
+    self_ns: Ints
+    nested: Bools
+
+
+def _ties(events: Events, process_of_track: Rows) -> _Ties:
     launch, hints, flows = launches(events), ops_by_external_id(events), launches_by_flow(events)
     pairs = forwards(events, process_of_track)
     events.forget_ids()
@@ -115,38 +163,8 @@ def link(
     del op_around
     _ask_collectives(events, process_of_track, (op, via))
     give_back()
-    forward = _forward(parent, *pairs)
-    again = recomputed(events, parent)
-    sources = _sources(events, parent, (forward, launch, op), again, owners)
-    give_back()
     np.copyto(self_ns, UNKNOWN, where=~nested)
-    giver = np.where(launch >= 0, launch, op)
-    work = np.flatnonzero(events.roles("hardware/", HOST_COLLECTIVE) & (giver >= 0))
-    graphs = link_graphs(events, parent, forward, giver, compiled_graphs, owners)
-    give_sources(events, parent, op, graphs, sources)
-    phase = phases(events, parent, sources.module)
-    phase[graphs.compiling] = PHASES.index("compile")
-    phase[~nested] = NULL
-    step, in_region = steps_by_time(events), compiled(events, parent)
-    for column in (step, phase, in_region, again):
-        column[work] = column[giver[work]]
-    _settle_forwards(events, forward, op, again)
-    del giver, work
-    give_back()
-    return Links(
-        parent=parent,
-        launch=launch,
-        op=op,
-        forward=forward,
-        via=via,
-        self_ns=self_ns,
-        step=step,
-        phase=phase,
-        compiled=in_region,
-        recomputed=again,
-        graphs=graphs,
-        sources=sources,
-    )
+    return _Ties(parent, launch, op, _forward(parent, *pairs), via, self_ns, nested)
 
 
 def _slack(events: Events, nested: Bools) -> int:
