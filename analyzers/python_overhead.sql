@@ -23,6 +23,10 @@
 -- default = 100_000
 -- doc = "Shorter stretches are what any op call costs in Python (ns)."
 --
+-- [params.min_gap_ops]
+-- default = 60
+-- doc = "The same in times of the op_ns of `recorder_costs`, which grows where the host is slow."
+--
 -- [params.min_first_gap_ns]
 -- default = 1_000_000
 -- doc = "The same for the first of a step: the recorder opens it, in 0.1 to 1 ms measured (ns)."
@@ -33,7 +37,8 @@
 --
 -- [params.min_share]
 -- default = 0.05
--- doc = "Functions with less of the recorded time are left out: a recording adds as much (0 to 1)."
+-- doc = """Functions that take less of the recorded time, set-up not counted, are left out: a
+-- recording adds as much (0 to 1)."""
 --
 -- [params.warning_share]
 -- default = 0.1
@@ -111,9 +116,11 @@ begun AS (
         r.event_id,
         r.start_ns,
         coalesce(r.reached_ns IS NULL OR s.start_ns >= r.reached_ns, FALSE) AS is_first,
-        if(is_first, s.start_ns, r.reached_ns) AS from_ns
+        if(is_first, s.start_ns, r.reached_ns) AS from_ns,
+        coalesce(h.op_ns, 0) AS op_ns
     FROM reached AS r
     LEFT JOIN steps AS s ON r.rank = s.rank AND r.step = s.step
+    LEFT JOIN recorder_costs AS h ON r.rank = h.rank
     WHERE r.is_op
 ),
 
@@ -122,7 +129,9 @@ waited AS (
         *,
         start_ns - from_ns AS gap_ns
     FROM begun
-    WHERE start_ns - from_ns >= if(is_first, $min_first_gap_ns, $min_gap_ns)
+    WHERE
+        start_ns - from_ns >= $min_gap_ops * op_ns
+        AND start_ns - from_ns >= if(is_first, $min_first_gap_ns, $min_gap_ns)
 ),
 
 stretches AS (
@@ -318,5 +327,5 @@ INNER JOIN recurring AS c
         AND p.source_file IS NOT DISTINCT FROM c.source_file
 INNER JOIN recorded_spans AS r ON p.rank = r.rank
 LEFT JOIN slowed AS s ON p.rank = s.rank
-WHERE p.gap_ns >= r.least_ns
+WHERE c.recurring_ns >= r.least_ns
 ORDER BY p.gap_ns DESC, p.start_ns ASC

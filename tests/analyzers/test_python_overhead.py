@@ -69,6 +69,30 @@ def test_what_recording_lines_costs_is_neither_pythons_nor_the_steps(
     assert [severity(8_000), severity(9_000)] == ["warning", "info"]
 
 
+@pytest.mark.parametrize(("recording_ns", "stretches_told"), [(2_000, 4), (4_000, None)])
+def test_what_is_ordinary_grows_with_what_an_op_costs(
+    recording_ns: int, stretches_told: int | None, open_trace: Callable[..., Trace]
+) -> None:
+    """`t` only calls `transpose`: what it takes itself is what recording that one costs."""
+    rows = stretches(*(MS // 5,) * 4)
+    for number in range(16):
+        begin = 40 * MS + number * 20_000
+        outer = len(rows)
+        around = {"name": "aten::t", "family": "view", "self_ns": recording_ns}
+        rows.append(op(begin, 10_000 + recording_ns, **around))
+        rows.append(op(begin + 1_000, 10_000, name="aten::transpose", parent_id=outer))
+    found = run(open_trace(rows), only=["python_overhead"], params={"min_share": 0.01}).findings
+    assert [each.evidence["gaps"] for each in found] == (
+        [] if stretches_told is None else [stretches_told]
+    )
+
+
+def test_set_up_alone_is_not_told(open_trace: Callable[..., Trace]) -> None:
+    trace = open_trace(stretches(8 * MS, *(MS // 8,) * 5))
+    # without set-up 1 ms in 60
+    assert run(trace, only=["python_overhead"]).findings == []
+
+
 def test_the_begin_of_a_step_is_the_recorders(open_trace: Callable[..., Trace]) -> None:
     rows = []
     for number in range(4):
