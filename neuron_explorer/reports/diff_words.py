@@ -65,12 +65,12 @@ def _without_band(comparison: Comparison) -> str:
 
 
 def steps(side: Side, step_ns: float) -> str:
-    """`20 steps of 19.1 ms`."""
+    """`20 steps, typically 19.1 ms`: of each part its median, which is no mean of the steps."""
     each = formats.duration(step_ns)
     if not side.steps:
         return f"{each}, no steps marked"
     ranks = f" on {side.ranks} ranks" if side.ranks > 1 else ""
-    return f"{side.steps} {'step' if side.steps == 1 else 'steps'}{ranks} of {each}"
+    return f"{side.steps} {'step' if side.steps == 1 else 'steps'}{ranks}, typically {each}"
 
 
 def shares(comparison: Comparison) -> list[tuple[str, str, str]]:
