@@ -38,6 +38,13 @@ def asks_for_all_threads(config: Any) -> bool:
     return any(given for off, on, given in said if off != on)
 
 
+def resolve_threads(wanted: bool | None, config: Any, *, memory: bool) -> bool:  # noqa: FBT001 - as given
+    """Whether all threads are recorded; where nobody says, unless memory is."""
+    if config is not None:
+        return asks_for_all_threads(config)
+    return not memory if wanted is None else wanted
+
+
 def configuration(*, frames: bool, all_threads: bool) -> Any:
     """What torch is told beside the arguments of its profiler.
 

@@ -17,9 +17,9 @@ from neuron_explorer.collectors.capture.asked import (
     NESTED,
     Nested,
     Source,
-    asks_for_all_threads,
     configuration,
     resolve_source,
+    resolve_threads,
 )
 from neuron_explorer.collectors.capture.cautions import files_of_earlier_runs, short_schedule
 from neuron_explorer.collectors.capture.collector_pauses import CollectorPauses
@@ -31,11 +31,7 @@ from neuron_explorer.collectors.capture.growth import Growth
 from neuron_explorer.collectors.capture.guards import arm, disarm, guard, undisturbed
 from neuron_explorer.collectors.capture.lines import BY_EVENTS
 from neuron_explorer.collectors.capture.module_calls import ModuleCalls
-from neuron_explorer.collectors.capture.outputs import (
-    Outputs,
-    Written,
-    rank_of_environment,
-)
+from neuron_explorer.collectors.capture.outputs import Outputs, Written, rank_of_environment
 from neuron_explorer.collectors.capture.queues import QueueRecorder
 from neuron_explorer.collectors.capture.recorded_lines import LineSession
 from neuron_explorer.collectors.capture.recording import Phase, Recording
@@ -134,9 +130,7 @@ class profile(Recording):  # noqa: N801 - named like torch's own
         how = resolve_source(source)
         if nested not in NESTED:
             raise UsageError(f"nested={nested!r} is unknown", hint=f"one of {', '.join(NESTED)}")
-        threads = not profile_memory if all_threads is None else all_threads
-        if experimental_config is not None:
-            threads = asks_for_all_threads(experimental_config)
+        threads = resolve_threads(all_threads, experimental_config, memory=profile_memory)
         owners = owners_of(mine, plumbing)
         frames = how == "call" if with_stack is None else with_stack
         modules = ModuleCalls(beside_frames=frames)
