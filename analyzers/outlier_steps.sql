@@ -41,7 +41,7 @@
 -- doc = "Least share of the extra time that the cause must explain (0 to 1)."
 --
 -- [columns]
--- slow_steps = "Outliers of this cause; those that only begin the trace do not count."
+-- slow_steps = "Outliers of this cause; those that begin the program do not count."
 -- steps = "Steps compared."
 -- mean_ns = "Mean duration of the outliers (ns)."
 -- median_ns = "Median duration of all steps (ns)."
@@ -70,7 +70,7 @@
 -- collector, a compilation for a new shape, the first batch of an epoch, a checkpoint, a validation
 -- round inside the step, memory that has to be given back.
 --
--- Each cause is what the step has more of than the median step. What begins the trace is
+-- Each cause is what the step has more of than the median step. What begins with step 0 is
 -- `warm_up_counted`. Other programs on the machine make outliers too, and those have no cause here.
 --
 -- Next: `SELECT step, duration_ns, compile_ns, input_wait_ns, work_ns FROM steps`.
@@ -103,11 +103,12 @@ marked AS (
     WHERE m.all_steps >= 4
 ),
 
--- slow steps at the very beginning are warm-up
+-- slow steps from the program's first on are warm-up
 led AS (
     SELECT
         *,
-        bool_and(slow) OVER (
+        min(step) OVER (PARTITION BY rank) = 0
+        AND bool_and(slow) OVER (
             PARTITION BY rank ORDER BY start_ns ASC
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS begins

@@ -58,6 +58,8 @@
 -- The first step loads kernels, tunes algorithms, compiles, and takes memory. That is paid once in
 -- a run of hours, but it is a large part of a window of a few steps, so shares and means mislead.
 --
+-- A window that begins later than step 0 has that behind it: what is slow there is `outlier_steps`.
+--
 -- Next: `SELECT step, duration_ns, compile_ns FROM steps`.
 WITH limits AS (
     SELECT $min_ratio AS min_ratio
@@ -67,7 +69,8 @@ numbered AS (
     SELECT
         *,
         row_number() OVER (PARTITION BY rank ORDER BY start_ns ASC, step ASC) AS place,
-        count(*) OVER (PARTITION BY rank) AS steps
+        count(*) OVER (PARTITION BY rank) AS steps,
+        min(step) OVER (PARTITION BY rank) AS first_step
     FROM steps
 ),
 
@@ -96,7 +99,7 @@ begun AS (
     FROM numbered AS n
     INNER JOIN later AS l ON n.rank = l.rank
     CROSS JOIN limits
-    WHERE n.steps >= 4
+    WHERE n.steps >= 4 AND n.first_step = 0
 ),
 
 totals AS (
