@@ -28,10 +28,6 @@
 -- default = 1_000
 -- doc = "What recording one line costs Python: 0.6 to 0.75 us measured on Python 3.11 (ns)."
 --
--- [params.recorder_factor]
--- default = 2
--- doc = "Recording an op costs up to so many times the op_ns of `recorder_costs`."
---
 -- [columns]
 -- waits = "Reads of the loader inside the span."
 -- wait_ns = "Time in them; what a loader reads from another one counts once (ns)."
@@ -40,7 +36,6 @@
 -- longest_ns = "The longest read (ns)."
 -- idle_ns = "Part of wait_ns in which no device worked; NULL without a device (ns)."
 -- recorder_ns = "Most that recording lines took of it; NULL where none were recorded (ns)."
--- unrecorded_ns = "wait_ns where no step is recorded, modelled; NULL where that is unknown (ns)."
 -- loader = "Iterator that was read, as PyTorch names it."
 -- rank = "Distributed rank."
 -- source_file = "File of the loop; NULL without stacks."
@@ -48,7 +43,7 @@
 -- steps = "Steps in the trace; NULL where it has none."
 -- severity = "warning or info, by the time that could be won over the span."
 -- saving_low_ns = "What two workers would hide, less recorder_ns; 0 where it has workers (ns)."
--- saving_high_ns = "idle_ns with a device, else unrecorded_ns, else wait_ns (ns)."
+-- saving_high_ns = "idle_ns with a device, else wait_ns (ns)."
 -- saving_basis = "How the saving follows from the numbers."
 -- confidence = "high where the line is known."
 -- say_span = "What the share is of."
@@ -61,8 +56,7 @@
 --
 -- The first read of an epoch waits for its workers to start (persistent_workers=True spares that).
 -- A profiler slows Python down, so reads that are pure Python look longer than they are: the low
--- saving leaves out all that recording lines may have cost. On a CPU it slows the ops of the step
--- as well, so the wait is a larger part of a step that nobody records: the high saving says so.
+-- saving leaves out all that recording lines may have cost.
 --
 -- Next: `SELECT step, input_wait_ns, duration_ns FROM steps`.
 WITH reads AS (
@@ -71,23 +65,6 @@ WITH reads AS (
         regexp_replace(name, '^enumerate\(DataLoader\)#|\.__next__$', '', 'g') AS loader
     FROM host_stops
     WHERE kind = 'input_wait'
-),
-
--- what the loader computes in the loop itself is recorded as the step is
-ops_of_reads AS (
-    SELECT
-        r.rank,
-        r.event_id,
-        count(*) AS ops
-    FROM reads AS r
-    INNER JOIN events AS w ON r.rank = w.rank AND r.event_id = w.event_id
-    INNER JOIN events AS o
-        ON
-            w.rank = o.rank AND w.pid IS NOT DISTINCT FROM o.pid
-            AND w.tid IS NOT DISTINCT FROM o.tid
-            AND r.start_ns <= o.start_ns AND r.end_ns > o.start_ns
-    WHERE r.idle_ns IS NULL AND o.layer = 'framework' AND o.kind IN ('op', 'autograd')
-    GROUP BY ALL
 ),
 
 places AS (
@@ -102,11 +79,9 @@ places AS (
         sum(r.stop_ns)::BIGINT AS wait_ns,
         max(r.stop_ns) AS longest_ns,
         sum(r.idle_ns)::BIGINT AS idle_ns,
-        sum(coalesce(o.ops, 0)) AS ops,
         list(r.event_id ORDER BY r.event_id ASC) AS event_ids,
         min(r.start_ns) AS start_ns
     FROM reads AS r
-    LEFT JOIN ops_of_reads AS o ON r.rank = o.rank AND r.event_id = o.event_id
     GROUP BY ALL
 ),
 
@@ -119,29 +94,13 @@ recorded AS (
     GROUP BY rank
 ),
 
-costs AS (
-    SELECT
-        rank,
-        opened_ns,
-        $recorder_factor * op_ns AS op_ns,
-        $recorder_factor * op_ns * events AS all_ns
-    FROM recorder_costs
-),
-
 judged AS (
     SELECT
         p.*,
         -- least() would pass over an unknown
-        if(r.recorder_ns IS NULL, NULL, least(r.recorder_ns, p.wait_ns))::BIGINT AS recorder_ns,
-        if(p.idle_ns IS NULL, p.wait_ns - c.op_ns * p.ops, NULL) AS own_wait_ns,
-        p.span_ns - c.opened_ns - c.all_ns AS own_span_ns,
-        CASE
-            WHEN own_wait_ns > 0 AND own_span_ns > own_wait_ns
-                THEN greatest(p.wait_ns, round(p.span_ns * own_wait_ns / own_span_ns))
-        END::BIGINT AS unrecorded_ns
+        if(r.recorder_ns IS NULL, NULL, least(r.recorder_ns, p.wait_ns))::BIGINT AS recorder_ns
     FROM places AS p
     LEFT JOIN recorded AS r ON p.rank = r.rank
-    LEFT JOIN costs AS c ON p.rank = c.rank
 )
 
 SELECT
@@ -151,7 +110,6 @@ SELECT
     p.longest_ns,
     p.idle_ns,
     p.recorder_ns,
-    p.unrecorded_ns,
     p.loader,
     p.rank,
     p.source_file,
@@ -170,7 +128,7 @@ SELECT
                 ) - coalesce(p.recorder_ns, 0)
             )
     END::BIGINT AS saving_low_ns,
-    coalesce(p.idle_ns, p.unrecorded_ns, p.wait_ns) AS saving_high_ns,
+    coalesce(p.idle_ns, p.wait_ns) AS saving_high_ns,
     round(p.wait_ns / p.span_ns, 4) AS wait_share,
     CASE
         WHEN contains(p.loader, 'MultiProcessing')
@@ -178,7 +136,6 @@ SELECT
         ELSE
             'low: two workers load beside the step, less all that recording lines may have cost;'
             || ' high: every batch is ready when it is asked for'
-            || if(p.unrecorded_ns > p.wait_ns, ', in steps that are not recorded', '')
     END AS saving_basis,
     CASE
         WHEN coalesce(p.idle_ns, p.wait_ns) >= $warning_share * p.span_ns THEN 'warning'

@@ -42,7 +42,8 @@
 -- device_time_ns = "Duration of the copies (ns)."
 -- share = "The same over the work time of the device."
 -- severity = "warning or info, by that share."
--- saving_low_ns = "0: the op that reads the result may be slower on strided memory (ns)."
+-- needless_ns = "Copies of a transposed matrix that a matmul reads next, with any strides (ns)."
+-- saving_low_ns = "needless_ns: other ops that read a result may be slower on strided memory (ns)."
 -- saving_high_ns = "All of the copies (ns)."
 -- saving_basis = "How the saving follows from the numbers."
 -- confidence = "high where the line is known."
@@ -55,6 +56,9 @@
 -- shape and dtype, other strides, and the source is either not contiguous or copied on request
 -- (clone, contiguous, reshape). Expanded tensors (stride 0) and copies into a slice of a larger
 -- one, such as a key-value cache, do not count: they do other work.
+--
+-- A matrix that is turned around on request and next read by a matmul of its shape and strides need
+-- not be: BLAS takes either order of the last two dimensions (transa, transb of its gemm).
 --
 -- Where the line calls an op that lays out its own input (a matmul of a transposed view, an
 -- attention), the copy is the op's.
@@ -74,6 +78,9 @@ WITH copied AS (
         w.bytes,
         o.parent_id,
         o.name,
+        o.tid,
+        o.input_shapes ->> '$[0]' AS shape_text,
+        o.input_strides ->> '$[0]' AS target_text,
         try_cast(o.input_shapes ->> '$[0]' AS BIGINT[]) AS target_shape,
         try_cast(o.input_shapes ->> '$[1]' AS BIGINT[]) AS shape,
         try_cast(o.input_strides ->> '$[0]' AS BIGINT[]) AS target_strides,
@@ -147,6 +154,37 @@ asked AS (
         ON j.rank = r.rank AND coalesce(g.parent_id, p.parent_id) = r.event_id
 ),
 
+-- BLAS takes either order of an operand's last two dimensions, so its strides are no reason to copy
+operands AS (
+    SELECT
+        o.rank,
+        o.tid,
+        o.start_ns,
+        unnest([o.input_shapes ->> '$[0]', o.input_shapes ->> '$[1]', o.input_shapes ->> '$[2]'])
+            AS shape,
+        unnest([o.input_strides ->> '$[0]', o.input_strides ->> '$[1]', o.input_strides ->> '$[2]'])
+            AS strides
+    FROM ops AS o
+    WHERE o.name IN ('aten::mm', 'aten::addmm', 'aten::bmm', 'aten::baddbmm')
+),
+
+asked_by_reader AS (
+    SELECT
+        a.*,
+        coalesce(
+            a.on_request AND m.shape IS NOT NULL AND a.strides[-2] = 1
+            AND a.strides[-1] >= a.shape[-2]
+            AND a.target_strides[-1] = 1,
+            FALSE
+        ) AS read_either_way
+    FROM asked AS a
+    ASOF LEFT JOIN operands AS m
+        ON
+            a.rank = m.rank AND a.tid = m.tid
+            AND a.shape_text = m.shape AND a.target_text = m.strides
+            AND a.start_ns <= m.start_ns
+),
+
 places AS (
     SELECT
         rank,
@@ -160,13 +198,14 @@ places AS (
         nullif(count(DISTINCT step), 0) AS steps,
         if(bool_or(bytes IS NULL), NULL, sum(bytes))::BIGINT AS bytes,
         sum(duration_ns)::BIGINT AS device_time_ns,
+        coalesce(sum(duration_ns) FILTER (WHERE read_either_way), 0)::BIGINT AS needless_ns,
         bool_and(by_recurrence) AS by_recurrence,
         arg_max(module, (duration_ns, event_id)) AS module,
         arg_max(shape, (duration_ns, event_id))::VARCHAR AS shape,
         arg_max(strides, (duration_ns, event_id))::VARCHAR AS strides,
         list(event_id ORDER BY event_id ASC) AS event_ids,
         min(start_ns) AS start_ns
-    FROM asked
+    FROM asked_by_reader
     WHERE on_request OR (steps_from <> dense AND steps_to = dense)
     GROUP BY ALL
 ),
@@ -198,9 +237,14 @@ SELECT
     p.device_time_ns,
     p.event_ids,
     p.start_ns,
-    0::BIGINT AS saving_low_ns,
+    p.needless_ns,
+    p.needless_ns AS saving_low_ns,
     p.device_time_ns AS saving_high_ns,
-    'low: the next op may be slower on strided memory; high: the copies are gone' AS saving_basis,
+    CASE
+        WHEN p.needless_ns > 0
+            THEN 'low: what a matmul reads next, for which either order of two dimensions will do'
+        ELSE 'low: the next op may be slower on strided memory'
+    END || '; high: the copies are gone' AS saving_basis,
     array_to_string(p.outer_names, ', ') AS op_names,
     array_to_string(p.layouts, ' or ') AS layouts,
     round(p.device_time_ns / t.total_ns, 4) AS share,

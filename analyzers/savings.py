@@ -11,6 +11,7 @@ import duckdb
 from neuron_explorer.analyzers.combined_savings import combined
 from neuron_explorer.analyzers.found import Found, keep_claims, keep_found, keep_table
 from neuron_explorer.analyzers.step_savings import Spans, of_a_cpu, paced
+from neuron_explorer.analyzers.unrecorded_steps import unrecorded
 from neuron_explorer.findings import Combined, Finding
 from neuron_explorer.trace import Trace
 
@@ -78,7 +79,7 @@ def of_the_step(trace: Trace, found: Sequence[Found]) -> tuple[list[Finding], li
         keep_table(local, "in_gaps", in_gaps.result())
         keep_claims(local, found)
         keep_found(local, [each.acts_on for each in found], [each.finding for each in found])
-        bounded = of_a_cpu(paced(local, found, spans), spans)
+        bounded = unrecorded(trace, local, of_a_cpu(paced(local, found, spans), spans), spans)
         findings = [
             _expected(finding, each.likely) for finding, each in zip(bounded, found, strict=True)
         ]
