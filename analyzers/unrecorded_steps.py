@@ -95,8 +95,10 @@ def unrecorded(
         findings: In the order of their numbers in `claims`.
         spans: How long each rank was recorded.
     """
+    if not spans.on_a_cpu:
+        return list(findings)
     costs = {row["rank"]: _costs(row) for row in trace.rows(_COSTS)}
-    if not spans.on_a_cpu & costs.keys():
+    if not costs:
         return list(findings)
     keep_table(local, "ops_of_reads", trace.sql(_OPS_OF_READS))
     changed = list(findings)
