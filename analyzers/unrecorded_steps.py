@@ -2,7 +2,8 @@
 
 Recording lengthens a CPU's steps, and a saving of 40 ms out of 100 is more than 40 % of a step in
 which the recorder's 20 ms are none. The bounds stay parts of the recorded span, as all times of a
-trace are; they become as large a part of it as the saving may be of the program's own step.
+trace are; they become as large a part of it as the saving may be of the program's own step. The
+evidence keeps what they were.
 """
 
 from __future__ import annotations
@@ -132,4 +133,11 @@ def _bounded(finding: Finding, held: _Held) -> Finding:
     if (low, most) == (finding.saving_low_ns, high):
         return finding
     basis = f"{finding.saving_basis}; as large a part of a step that is not recorded (modelled)"
-    return replace(finding, saving_low_ns=low, saving_high_ns=most, saving_basis=basis)
+    kept = {"recorded_saving_low_ns": finding.saving_low_ns, "recorded_saving_high_ns": high}
+    return replace(
+        finding,
+        saving_low_ns=low,
+        saving_high_ns=most,
+        saving_basis=basis,
+        evidence={**finding.evidence, **kept},
+    )

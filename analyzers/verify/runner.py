@@ -96,10 +96,11 @@ def _verified(case: Case, options: Options) -> Result:
 
 
 def _saving_of_the_work(finding: Finding) -> tuple[int | None, int | None]:
-    """What of the work's own time should go: what a step's host may hide, a replay shows."""
-    low, high = (finding.evidence.get(f"device_saving_{end}_ns") for end in ("low", "high"))
-    if isinstance(high, int):
-        return (low if isinstance(low, int) else None), high
+    """What of the work's own time should go: a replay shows it without host, step or recorder."""
+    for of in ("device", "recorded"):
+        low, high = (finding.evidence.get(f"{of}_saving_{end}_ns") for end in ("low", "high"))
+        if isinstance(high, int):
+            return (low if isinstance(low, int) else None), high
     return finding.saving_low_ns, finding.saving_high_ns
 
 

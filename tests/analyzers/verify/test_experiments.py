@@ -120,10 +120,14 @@ def test_matrix_work_is_compared_with_its_narrow_form_and_the_casts_are_told(ope
     assert result["gain_of_others"].keys() == {"without casts"}  # type: ignore[attr-defined]
 
 
-def test_the_claim_is_of_the_work_even_where_the_host_hides_it_from_the_step(opened: Any) -> None:
+@pytest.mark.parametrize(("of", "of_the_step"), [("device", 9_000), ("recorded", 950_000)])
+def test_the_claim_is_of_the_work_whatever_host_and_recorder_make_of_it_in_the_step(
+    of: str, of_the_step: int, opened: Any
+) -> None:
     rows = [recorded("mm", [tensor(32, 48), tensor(48, 16)], 0)]
-    evidence = {"target": "bf16", "device_saving_low_ns": 90_000, "device_saving_high_ns": 450_000}
-    finding = _finding("low_precision_matmul", [0], saving_high_ns=9_000, evidence=evidence)
+    bounds = {f"{of}_saving_low_ns": 90_000, f"{of}_saving_high_ns": 450_000}
+    evidence = {"target": "bf16", **bounds}
+    finding = _finding("low_precision_matmul", [0], saving_high_ns=of_the_step, evidence=evidence)
     with opened(rows) as trace:
         result = verify_one(trace, finding, QUICK)
     assert (result["predicted_low"], result["predicted_high"]) == (0.1, 0.5)
