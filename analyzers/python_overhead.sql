@@ -3,6 +3,7 @@
 -- question = "Which functions keep Python busy between ops while the device has nothing to do?"
 -- severity = "info"
 -- needs = ["framework", "measured"]
+-- acts_on = "gaps"
 -- message = """
 -- {gaps:count time}[[ in {steps:count step}]], {gap_ns:ns} in all, nothing but Python ran \
 -- before an op of {place}: no op, no runtime call, no work on a device. The longest stretch took \

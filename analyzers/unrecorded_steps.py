@@ -55,6 +55,7 @@ SELECT
     count(u.event_id) / any_value(b.units) AS of_work,
     coalesce(sum(o.ops), 0)::BIGINT AS ops
 FROM claims AS c
+INNER JOIN found AS f ON c.finding = f.finding AND f.acts_on <> 'gaps'
 LEFT JOIN by_rank AS b ON c.rank = b.rank
 LEFT JOIN units AS u ON c.rank = u.rank AND c.event_id = u.event_id
 LEFT JOIN ops_of_reads AS o ON c.rank = o.rank AND c.event_id = o.event_id
@@ -90,9 +91,11 @@ def unrecorded(
 ) -> list[Finding]:
     """The findings of CPUs with bounds that hold for unrecorded steps too.
 
+    Findings about gaps stay as they are: what recording lines takes of those is not known.
+
     Args:
         trace: What they were found in.
-        local: Holds the tables `claims` and `units`; gets `ops_of_reads`.
+        local: Holds the tables `claims`, `found` and `units`; gets `ops_of_reads`.
         findings: In the order of their numbers in `claims`.
         spans: How long each rank was recorded.
     """
