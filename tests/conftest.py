@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,12 @@ LONGEST = (
     "importers/test_damage.py",
 )
 """Files that take longest. Begun last, one of them would keep a single core busy at the end."""
+
+
+def pytest_configure() -> None:
+    """A job in the background ignores Ctrl-C, and what it starts would ignore it as well."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
