@@ -58,7 +58,8 @@
 -- one, such as a key-value cache, do not count: they do other work.
 --
 -- A matrix that is turned around on request and next read by a matmul of its shape and strides need
--- not be: BLAS takes either order of the last two dimensions (transa, transb of its gemm).
+-- not be: BLAS takes either order of the last two dimensions (transa, transb of its gemm). That the
+-- matmul reads this copy, and nothing else does, is inferred: no trace says what memory an op has.
 --
 -- Where the line calls an op that lays out its own input (a matmul of a transposed view, an
 -- attention), the copy is the op's.
@@ -154,11 +155,11 @@ asked AS (
         ON j.rank = r.rank AND coalesce(g.parent_id, p.parent_id) = r.event_id
 ),
 
--- BLAS takes either order of an operand's last two dimensions, so its strides are no reason to copy
 operands AS (
     SELECT
         o.rank,
         o.tid,
+        coalesce(o.step, -1) AS step,
         o.start_ns,
         unnest([o.input_shapes ->> '$[0]', o.input_shapes ->> '$[1]', o.input_shapes ->> '$[2]'])
             AS shape,
@@ -180,7 +181,7 @@ asked_by_reader AS (
     FROM asked AS a
     ASOF LEFT JOIN operands AS m
         ON
-            a.rank = m.rank AND a.tid = m.tid
+            a.rank = m.rank AND a.tid = m.tid AND coalesce(a.step, -1) = m.step
             AND a.shape_text = m.shape AND a.target_text = m.strides
             AND a.start_ns <= m.start_ns
 ),

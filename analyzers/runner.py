@@ -200,7 +200,8 @@ def _params(chosen: list[Analyzer], given: Params) -> dict[str, dict[str, int | 
         owner, _, name = key.rpartition(".")
         takers = [values for id_, values in used.items() if name in values and owner in ("", id_)]
         if not takers:
-            known = [f"{id_}.{name}" for id_, values in used.items() for name in values]
+            asked = {owner: used[owner]} if owner in used else used
+            known = [f"{id_}.{name}" for id_, values in asked.items() for name in values]
             raise AnalyzerError(
                 f"no analyzer has a threshold {key!r}", hint=f"There are: {', '.join(known)}."
             )

@@ -56,6 +56,13 @@ def test_an_unknown_threshold_is_refused_with_those_that_exist(open_trace: OpenT
     assert "device_idle.min_idle_share" in caught.value.hint
 
 
+def test_of_a_known_analyzer_only_its_own_thresholds_are_named(open_trace: OpenTrace) -> None:
+    with pytest.raises(AnalyzerError, match="no analyzer has a threshold") as caught:
+        run(open_trace([]), params={"input_wait.nope": 1})
+    named = str(caught.value.hint).removeprefix("There are: ").rstrip(".").split(", ")
+    assert {each.partition(".")[0] for each in named} == {"input_wait"}
+
+
 def test_a_threshold_with_its_analyzer_wins_over_a_bare_one(open_trace: OpenTrace) -> None:
     report = run(open_trace([]), params={"host_syncs.min_share": 0.5, "min_share": 0.25})
     assert report.params["host_syncs"]["min_share"] == 0.5
