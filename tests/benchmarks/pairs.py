@@ -34,6 +34,7 @@ VERIFIABLE = "verifiable"
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Options of glibc's mallopt (malloc.h)."""
 _BLOCK, _BLOCKS = 1 << 26, 16
+"""Bytes of one piece of what is kept, and pieces."""
 
 
 @dataclass(frozen=True)
@@ -210,12 +211,13 @@ def keep_memory() -> bool:
     """What is freed stays with the process, where its allocator is glibc's; 1 GiB of it from here.
 
     Else a step pays for page faults or not as earlier allocations of the process have it: the same
-    matmul takes 0.5 ms or 1.2, with and without a profiler alike. On a virtual machine the first
-    touch of a page may cost 40 us: eight casts of 8 MB took 160 ms in place of 5. DuckDB returns
-    the free heap of the whole process whenever a trace is opened, so the pages are locked.
+    matmul takes 0.5 ms or 1.2, with and without a profiler alike. A first touch of a page takes
+    2 us, on a virtual machine whose host has yet to give it 29: eight casts of 8 MB took 160 ms in
+    place of 5. DuckDB returns the free heap of the whole process whenever a trace is opened, so
+    the pages are locked.
 
     Returns:
-        Whether they are: that takes root, or `ulimit -l` of 1 GiB.
+        Whether they are: that takes glibc, and root or a `ulimit -l` above 1 GiB.
     """
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallopt"):

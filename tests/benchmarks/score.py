@@ -175,7 +175,8 @@ def score(names: Sequence[str] = ()) -> Score:
     chosen = [pair for pair in pairs() if not names or pair.name in names]
     fine = [path for path in healthy() if not names or path.stem in names]
     if not keep_memory():
-        print("memory is not locked, so times vary more: run as root", file=sys.stderr)  # noqa: T201 - progress
+        hint = "memory is not locked, so times vary more; with glibc, be root or raise `ulimit -l`"
+        print(hint, file=sys.stderr)  # noqa: T201 - progress
     with one_thread():
         rows = tuple(_said(score_pair(pair)) for pair in chosen)
         calm = {path.stem: alarms(judge(path)) for path in fine}
